@@ -1,0 +1,47 @@
+"""The one table of limits; each is enforced before anything is allocated."""
+
+from typing import Final
+
+INLINE_BYTES: Final = 64 << 10
+"""Largest tensor that travels whole beside its descriptor."""
+CHUNK_BYTES: Final = 1 << 20
+"""Payload of one chunk of a larger tensor."""
+MESSAGE_BYTES: Final = 4 << 20
+"""Largest message on Exchange and on the public services: a Windows peer dies above 8 MiB."""
+CONTROL_MESSAGE_BYTES: Final = 16 << 10
+"""Largest message on Attach."""
+METADATA_BYTES: Final = 8 << 10
+"""Largest metadata of one call."""
+
+TENSOR_RANK: Final = 8
+TENSOR_DIMENSION: Final = 1 << 40
+TENSOR_BYTES: Final = 1 << 30
+"""Largest tensor, whatever a port allows."""
+STRING_ELEMENTS: Final = 1 << 20
+"""Most elements of a tensor of strings."""
+
+WINDOW_ITEMS: Final = 64
+"""Items that may be under way on one edge of one request."""
+WINDOW_BYTES: Final = 8 << 20
+"""Payload bytes that may be under way on one edge of one request; one larger item may pass alone."""
+ENVELOPE_MESSAGES: Final = 64
+"""Most messages joined into one envelope."""
+
+ID_PATTERN: Final = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+"""Form of the ids of workers, stages, ports, pipelines, artifacts and requests."""
+FAILURE_TEXT_BYTES: Final = 4 << 10
+CONCURRENT_CALLS: Final = 64
+"""Calls of one connection at once."""
+REQUESTS: Final = 256
+"""Requests that one coordinator runs at once."""
+REMEMBERED_REQUESTS: Final = 4096
+"""Finished request ids that are remembered to refuse a repetition."""
+TOMBSTONE_SECONDS: Final = 60.0
+"""Time for which a cancel that overtook its start is remembered."""
+
+PLAN_BYTES: Final = 1 << 20
+PLAN_DEPTH: Final = 16
+PLAN_NODES: Final = 50_000
+LOG_BYTES: Final = 8 << 20
+"""Size at which the log of a worker is rotated; one older file is kept."""
+LOG_LINE_BYTES: Final = 16 << 10

@@ -1,0 +1,143 @@
+"""What an executor is: the one Protocol between the host of a worker and a library that runs models.
+
+The host calls an executor from threads of its own, never from its event loop: `load`, `prove` and
+`release` one at a time for the whole worker, `run` on the lane of the stage.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from stagewire.tensor import DataType, Value
+
+Progress: TypeAlias = Callable[[str], None]
+"""Called with a phrase such as "reading weights" whenever a load has come further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """Extent that one dimension may have: fixed when `name` is empty, else at most `max_extent`."""
+
+    name: str
+    max_extent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """Rules that the items of one port satisfy."""
+
+    name: str
+    data_type: DataType
+    dimensions: tuple[Dimension, ...] = ()
+    is_stream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StageOrder:
+    """What a worker is told about a stage that it shall load."""
+
+    stage_id: str
+    executor: str
+    device: str
+    artifact_format: str = ""
+    """Such as `onnx:fp32`; empty for a stage without an artifact."""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    """Verified files of the artifact by their path in the plan."""
+    function: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the executor as the plan states them (JSON values, hence Any)."""
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    thread_count: int = 1
+    concurrency: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """What one executor can run on one device."""
+
+    executor: str
+    device: str
+    formats: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    library_version: str = ""
+    unavailable_reason: str = ""
+    """Why it cannot run anything, and what to change; empty when it can."""
+
+
+class Execution(Protocol):
+    """One run of one stage for one request, as an executor sees it."""
+
+    @property
+    def remaining_seconds(self) -> float:
+        """Time until the deadline; infinite when there is none."""
+
+    def receive(self, port: str) -> Value | None:
+        """Waits for the next item of an input port; None after the last one.
+
+        Arrays are read-only views. Received items are acknowledged when the next one is asked for.
+
+        Raises:
+            stagewire.worker.execution.ExecutionEnded: the execution was cancelled or its deadline passed.
+        """
+
+    def items(self, port: str) -> Iterator[Value]:
+        """Iterates over `receive` until the end of the port."""
+
+    def send(self, port: str, value: Value) -> None:
+        """Sends one item on an output port, waiting for credit. The value must not change afterwards.
+
+        Raises:
+            stagewire.errors.OutputContractError: the value breaks the rules of the port.
+            stagewire.worker.execution.ExecutionEnded: the execution was cancelled or its deadline passed.
+        """
+
+    def check(self) -> None:
+        """Returns while the execution goes on; call it between steps of long work.
+
+        Raises:
+            stagewire.worker.execution.ExecutionEnded: the execution was cancelled or its deadline passed.
+        """
+
+
+class LoadedStage(Protocol):
+    """A stage that is resident."""
+
+    @property
+    def thread_settings(self) -> Mapping[str, str]:
+        """Thread counts in force, as read back from the library where it allows that."""
+
+    def example(self) -> Mapping[str, Sequence[Value]]:
+        """Returns items for each input port that prove the stage by one run. Small and quick."""
+
+    def run(self, execution: Execution) -> None:
+        """Runs one execution to its end: receives until the ports end, sends what comes out.
+
+        Returning ends every output port. Must call `check`, `receive` or `send` between steps, so that
+        a cancel takes effect. Anything that is raised fails the execution alone, never the worker.
+        """
+
+    def release(self) -> None:
+        """Frees everything that `load` took. Called once."""
+
+
+class Executor(Protocol):
+    """How a worker runs artifacts of some formats. Constructing one must be cheap: import inside `load`."""
+
+    @property
+    def name(self) -> str:
+        """Name in plans, such as `whisper`."""
+
+    def describe(self) -> Sequence[Capability]:
+        """Says what can be run here, one row a device, without loading anything."""
+
+    def load(self, order: StageOrder, progress: Progress) -> LoadedStage:
+        """Loads a stage inside its reservation.
+
+        Raises:
+            stagewire.errors.StageError: the order cannot be carried out; the message says why.
+        """
+
+    def close(self) -> None:
+        """Frees what the executor itself holds. Every stage was released before."""
