@@ -48,8 +48,9 @@ class ExitCode(enum.IntEnum):
 class StageError(Exception):
     """Base of every failure that a caller may see.
 
-    `message` is for people and names what to change; it holds no path, pid or exception class when it
-    is sent to a client. `facts` are the values behind it. `retry_delay_ms` is set where waiting helps.
+    `message` is for people and names what to change; it holds no path, pid or exception class when
+    it is sent to a client. `facts` are the values behind it. `retry_delay_ms` is set where waiting
+    helps.
     """
 
     code: ClassVar[Code] = Code.INTERNAL
@@ -460,5 +461,5 @@ def every_failure() -> tuple[type[StageError], ...]:
 
 
 def failure_class(reason: str) -> type[StageError]:
-    """Returns the class of a reason; `InternalFaultError` for one that this version does not know."""
+    """Returns the class of a reason; `InternalFaultError` for one that is not known here."""
     return next((cls for cls in every_failure() if cls.reason == reason), InternalFaultError)

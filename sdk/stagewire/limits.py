@@ -1,5 +1,6 @@
 """The one table of limits; each is enforced before anything is allocated."""
 
+import re
 from typing import Final
 
 INLINE_BYTES: Final = 64 << 10
@@ -23,7 +24,7 @@ STRING_ELEMENTS: Final = 1 << 20
 WINDOW_ITEMS: Final = 64
 """Items that may be under way on one edge of one request."""
 WINDOW_BYTES: Final = 8 << 20
-"""Payload bytes that may be under way on one edge of one request; one larger item may pass alone."""
+"""Payload bytes that may be under way on one edge of one request; a larger item passes alone."""
 ENVELOPE_MESSAGES: Final = 64
 """Most messages joined into one envelope."""
 
@@ -45,3 +46,18 @@ PLAN_NODES: Final = 50_000
 LOG_BYTES: Final = 8 << 20
 """Size at which the log of a worker is rotated; one older file is kept."""
 LOG_LINE_BYTES: Final = 16 << 10
+
+MEDIA_BYTES: Final = 256 << 20
+"""Largest file that is read as audio or as an image."""
+AUDIO_CHANNELS: Final = 64
+AUDIO_RATE: Final = 768_000
+IMAGE_PIXELS: Final = 64 << 20
+TEXT_BYTES: Final = 1 << 20
+"""Largest text that is read from a file or given as one."""
+ENDPOINT_BYTES: Final = 16 << 10
+"""Largest endpoint file."""
+
+
+def matches_id(text: str) -> bool:
+    """Whether a text has the form of an id."""
+    return re.match(ID_PATTERN, text) is not None and "\n" not in text

@@ -1,4 +1,4 @@
-"""What an executor is: the one Protocol between the host of a worker and a library that runs models.
+"""What an executor is: the Protocol between the host of a worker and a library that runs models.
 
 The host calls an executor from threads of its own, never from its event loop: `load`, `prove` and
 `release` one at a time for the whole worker, `run` on the lane of the stage.
@@ -9,28 +9,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from stagewire.tensor import DataType, Value
+from stagewire.ports import Dimension, Port
+from stagewire.tensor import Value
+
+__all__ = [
+    "Capability",
+    "Dimension",
+    "Execution",
+    "ExecutionEnded",
+    "Executor",
+    "LoadedStage",
+    "Port",
+    "Progress",
+    "StageOrder",
+]
 
 Progress: TypeAlias = Callable[[str], None]
 """Called with a phrase such as "reading weights" whenever a load has come further."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
-    """Extent that one dimension may have: fixed when `name` is empty, else at most `max_extent`."""
-
-    name: str
-    max_extent: int
-
-
-@dataclass(frozen=True, slots=True)
-class Port:
-    """Rules that the items of one port satisfy."""
-
-    name: str
-    data_type: DataType
-    dimensions: tuple[Dimension, ...] = ()
-    is_stream: bool = False
+class ExecutionEnded(Exception):  # noqa: N818 - an outcome, not an error
+    """The execution was cancelled or its deadline passed; let it pass through `run`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,25 +78,25 @@ class Execution(Protocol):
         Arrays are read-only views. Received items are acknowledged when the next one is asked for.
 
         Raises:
-            stagewire.worker.execution.ExecutionEnded: the execution was cancelled or its deadline passed.
+            ExecutionEnded: the execution was cancelled or its deadline passed.
         """
 
     def items(self, port: str) -> Iterator[Value]:
         """Iterates over `receive` until the end of the port."""
 
     def send(self, port: str, value: Value) -> None:
-        """Sends one item on an output port, waiting for credit. The value must not change afterwards.
+        """Sends one item on an output port, waiting for credit; it must not change afterwards.
 
         Raises:
             stagewire.errors.OutputContractError: the value breaks the rules of the port.
-            stagewire.worker.execution.ExecutionEnded: the execution was cancelled or its deadline passed.
+            ExecutionEnded: the execution was cancelled or its deadline passed.
         """
 
     def check(self) -> None:
         """Returns while the execution goes on; call it between steps of long work.
 
         Raises:
-            stagewire.worker.execution.ExecutionEnded: the execution was cancelled or its deadline passed.
+            ExecutionEnded: the execution was cancelled or its deadline passed.
         """
 
 
@@ -114,8 +113,9 @@ class LoadedStage(Protocol):
     def run(self, execution: Execution) -> None:
         """Runs one execution to its end: receives until the ports end, sends what comes out.
 
-        Returning ends every output port. Must call `check`, `receive` or `send` between steps, so that
-        a cancel takes effect. Anything that is raised fails the execution alone, never the worker.
+        Returning ends every output port. Must call `check`, `receive` or `send` between steps, so
+        that a cancel takes effect. Anything that is raised fails the execution alone, never the
+        worker.
         """
 
     def release(self) -> None:
@@ -123,7 +123,10 @@ class LoadedStage(Protocol):
 
 
 class Executor(Protocol):
-    """How a worker runs artifacts of some formats. Constructing one must be cheap: import inside `load`."""
+    """How a worker runs artifacts of some formats.
+
+    Constructing one must be cheap: libraries are imported inside `load`.
+    """
 
     @property
     def name(self) -> str:

@@ -1,0 +1,1 @@
+"""The listener that workers dial: Attach and Exchange, incarnations, fencing, heartbeats."""

@@ -1,0 +1,210 @@
+"""The Attach and Exchange calls: messages become events of one incarnation."""
+
+import asyncio
+import contextlib
+import hmac
+import secrets
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import grpc
+from stagewire import WIRE_VERSION
+from stagewire.channel import ServicerContext, make_server
+from stagewire.envelope import open_envelope
+from stagewire.errors import (
+    EnvironmentStaleError,
+    FieldInvalidError,
+    StateHeldError,
+    TokenInvalidError,
+    WireVersionMismatchError,
+    WorkerLostError,
+)
+from stagewire.v1 import gateway_pb2 as pb
+from stagewire.wiretime import to_duration
+
+from coordinator.facts.ids import Incarnation, WorkerId
+from coordinator.gateway.guard import Guard
+from coordinator.gateway.incarnation import Attached
+
+SERVICE: Final = "stagewire.v1.GatewayService"
+_GONE_GRACE_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What the supervisor started and therefore waits for."""
+
+    worker_id: WorkerId
+    incarnation: Incarnation
+    process_id: int
+    environment_key: str
+    distributions: dict[str, str]
+    """SHA-256 over the RECORD of each attested distribution; empty for a foreign interpreter."""
+
+
+class Gateway:
+    """The listener for workers. One for the life of the coordinator; bound to loopback."""
+
+    def __init__(self, *, heartbeat_seconds: float) -> None:
+        self._heartbeat = to_duration(heartbeat_seconds)
+        self._expected: dict[str, tuple[Expectation, asyncio.Future[Attached]]] = {}
+        self._exchanges: dict[str, Attached] = {}
+        self.address = ""
+
+    async def start(self) -> None:
+        """Binds a free port of loopback.
+
+        Raises:
+            StateHeldError: loopback has no free port.
+        """
+        self._server = make_server([Guard({SERVICE: None})])
+        self._server.add_generic_rpc_handlers(
+            (
+                # Items pass as bytes: their payload is never parsed as a protobuf field.
+                grpc.method_handlers_generic_handler(
+                    SERVICE,
+                    {
+                        "Attach": grpc.stream_stream_rpc_method_handler(
+                            self.attach,
+                            pb.AttachRequest.FromString,
+                            pb.AttachResponse.SerializeToString,
+                        ),
+                        "Exchange": grpc.stream_stream_rpc_method_handler(self.exchange),
+                    },
+                ),
+            )
+        )
+        try:
+            port = self._server.add_insecure_port("127.0.0.1:0")
+        except RuntimeError as error:
+            raise StateHeldError("loopback has no free port for workers") from error
+        self.address = f"127.0.0.1:{port}"
+        await self._server.start()
+
+    async def stop(self) -> None:
+        """Ends every call and the listener."""
+        await self._server.stop(grace=0.2)
+
+    def expect(self, token: str, make: Callable[[], Expectation]) -> "asyncio.Future[Attached]":
+        """Announces a process that was started with this token; returns its attachment to come."""
+        future: asyncio.Future[Attached] = asyncio.get_running_loop().create_future()
+        self._expected[token] = (make(), future)
+        future.add_done_callback(lambda _: self._expected.pop(token, None))
+        return future
+
+    async def attach(
+        self, messages: AsyncIterator[pb.AttachRequest], _context: ServicerContext
+    ) -> AsyncIterator[pb.AttachResponse]:
+        """Registers one incarnation and carries its control messages."""
+        first = await anext(aiter(messages), None)
+        if first is None or first.WhichOneof("message") != "hello":
+            raise FieldInvalidError("the first message of Attach must be Hello")
+        attached, exchange_token, future = self._admit(first.hello)
+        reader = asyncio.create_task(_read(attached, messages))
+        try:
+            yield pb.AttachResponse(
+                welcome=pb.Welcome(
+                    incarnation=attached.incarnation,
+                    exchange_token=exchange_token,
+                    heartbeat_interval=self._heartbeat,
+                )
+            )
+            if not future.done():
+                future.set_result(attached)
+            while (order := await attached.next_order()) is not None:
+                yield order
+        finally:
+            reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reader
+            self._exchanges.pop(exchange_token, None)
+            attached.fence(WorkerLostError(f"worker {attached.worker_id!r} left"))
+
+    def _admit(self, hello: pb.Hello) -> tuple[Attached, str, "asyncio.Future[Attached]"]:
+        """Checks a Hello against what was started; a token is valid once."""
+        entry = next(
+            (
+                item
+                for token, item in self._expected.items()
+                if hmac.compare_digest(token.encode(), hello.token.encode())
+            ),
+            None,
+        )
+        if entry is None:
+            raise TokenInvalidError("the token of Hello is wrong or was used")
+        expectation, future = entry
+        self._expected.pop(hello.token, None)
+        try:
+            check_hello(hello, expectation)
+        except (WireVersionMismatchError, EnvironmentStaleError, TokenInvalidError) as error:
+            if not future.done():
+                future.set_exception(error)
+            raise
+        attached = Attached(expectation.worker_id, expectation.incarnation, hello)
+        exchange_token = secrets.token_urlsafe(32)
+        self._exchanges[exchange_token] = attached
+        return attached, exchange_token, future
+
+    async def exchange(
+        self, messages: AsyncIterator[bytes], context: ServicerContext
+    ) -> AsyncIterator[bytes]:
+        """Carries the items of one incarnation."""
+        # gRPC's typing leaves metadata values open, hence Any.
+        metadata: dict[str, Any] = dict(context.invocation_metadata() or ())
+        given = str(metadata.get("authorization", "")).removeprefix("Bearer ")
+        attached = self._exchanges.get(given)
+        if attached is None:
+            raise TokenInvalidError("the token of Exchange is wrong; Welcome has it")
+        reader = asyncio.create_task(_read_items(attached, messages))
+        try:
+            while (envelope := await attached.next_envelope()) is not None:
+                yield envelope
+        finally:
+            reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reader
+            attached.fence(WorkerLostError(f"worker {attached.worker_id!r} left"))
+
+
+def check_hello(hello: pb.Hello, expectation: Expectation) -> None:
+    """Checks who attaches.
+
+    Raises:
+        WireVersionMismatchError: the versions differ.
+        TokenInvalidError: another process than the one that was started.
+        EnvironmentStaleError: the worker runs other code than was built for it.
+    """
+    if hello.wire_version != WIRE_VERSION:
+        raise WireVersionMismatchError(
+            f"worker {expectation.worker_id!r} speaks wire version {hello.wire_version}, this"
+            f" coordinator {WIRE_VERSION}; build the worker's environment again",
+            worker=hello.wire_version,
+            coordinator=WIRE_VERSION,
+        )
+    if (
+        hello.worker_id != expectation.worker_id
+        or hello.process.process_id != expectation.process_id
+    ):
+        raise TokenInvalidError("another process than the one that was started attached")
+    attested = {item.name: item.record_sha256 for item in hello.environment.distributions}
+    stale = sorted(
+        name for name, digest in expectation.distributions.items() if attested.get(name) != digest
+    )
+    if stale or hello.environment.environment_key != expectation.environment_key:
+        raise EnvironmentStaleError(
+            f"worker {expectation.worker_id!r} runs other code than was built for it"
+            f" ({', '.join(stale) or 'environment key'}); start again to rebuild it"
+        )
+
+
+async def _read(attached: Attached, messages: AsyncIterator[pb.AttachRequest]) -> None:
+    async for message in messages:
+        attached.take(message)
+    attached.fence(WorkerLostError(f"worker {attached.worker_id!r} ended Attach"))
+
+
+async def _read_items(attached: Attached, messages: AsyncIterator[bytes]) -> None:
+    async for message in messages:
+        attached.exchange(*open_envelope(message, pb.ExchangeRequest()))
+    attached.fence(WorkerLostError(f"worker {attached.worker_id!r} ended Exchange"))

@@ -1,0 +1,1 @@
+"""Running requests: graph, items, credit, deadlines, cancellation."""

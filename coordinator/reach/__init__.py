@@ -1,0 +1,1 @@
+"""Reaching workers: their environments, their interpreters and the start of their processes."""

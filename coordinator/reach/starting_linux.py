@@ -1,0 +1,180 @@
+"""Processes on Linux: own session, drained output, death seen through a pidfd."""
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import threading
+from typing import Final
+
+from stagewire.errors import WorkerStartError
+
+from coordinator.reach.starting import START_LINE_BYTES, ExitStatus, StartOrder
+from coordinator.reach.variables import worker_environment
+from coordinator.reach.worker_log import WorkerLog
+
+_READ_BYTES: Final = 64 << 10
+_LAST_READS: Final = 16
+"""Reads of what a dead process left in its pipe: enough for a full one, should others write on."""
+_NO_CORE_DUMP: Final = (1, 1)
+"""Not zero: one byte also stops the kernel from piping a core to a program, which zero does not."""
+
+
+class LinuxProcessStarter:
+    """Starts processes on Linux."""
+
+    def start(self, order: StartOrder) -> "LinuxProcess":
+        """Starts a worker as `python -I -m module` in a session of its own.
+
+        Raises:
+            WorkerStartError: the operating system does not start it.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            # The parent-death signal comes when the thread that started the process ends.
+            raise RuntimeError("workers are started from the main thread only")
+        line = json.dumps(dict(order.message), separators=(",", ":")).encode() + b"\n"
+        if len(line) > START_LINE_BYTES:
+            raise ValueError(f"a start line has {len(line)} bytes, more than {START_LINE_BYTES}")
+        with contextlib.ExitStack() as undo:
+            try:
+                process = self._start(order, undo)
+            except OSError as error:
+                raise WorkerStartError(
+                    f"{order.module} cannot be started: {error.strerror}; log {order.log_path}"
+                ) from error
+            undo.pop_all()
+        process.send(line)
+        return process
+
+    def _start(self, order: StartOrder, undo: contextlib.ExitStack) -> "LinuxProcess":
+        log = WorkerLog(order.log_path)
+        undo.callback(log.close)
+        input_reader, input_writer = os.pipe()
+        output_reader, output_writer = os.pipe()
+        undo.callback(os.close, input_writer)
+        undo.callback(os.close, output_reader)
+        try:
+            popen = subprocess.Popen(
+                [order.python, "-I", "-X", "faulthandler", "-m", order.module],
+                env=worker_environment(order.thread_count, order.variables),
+                cwd="/",
+                stdin=input_reader,
+                stdout=output_writer,
+                stderr=output_writer,
+                start_new_session=True,
+            )
+        finally:
+            os.close(input_reader)
+            os.close(output_writer)
+        undo.callback(popen.wait)
+        undo.callback(popen.kill)
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(popen.pid, resource.RLIMIT_CORE, _NO_CORE_DUMP)
+        return LinuxProcess(popen, os.pidfd_open(popen.pid), input_writer, output_reader, log)
+
+
+class LinuxProcess:
+    """One process that this coordinator started, until it is let go of."""
+
+    def __init__(
+        self,
+        popen: subprocess.Popen[bytes],
+        pidfd: int,
+        input_writer: int,
+        output_reader: int,
+        log: WorkerLog,
+    ) -> None:
+        self._popen = popen
+        self._pidfd = pidfd
+        self._input: int | None = input_writer
+        self._output: int | None = output_reader
+        self._log = log
+        self._exit_status: ExitStatus | None = None
+        self._ended = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        os.set_blocking(output_reader, False)
+        self._loop.add_reader(output_reader, self._on_output)
+        self._loop.add_reader(pidfd, self._on_end)
+
+    @property
+    def pid(self) -> int:
+        """Its process id; stays its own until `wait` has returned."""
+        return self._popen.pid
+
+    @property
+    def exit_status(self) -> ExitStatus | None:
+        """How it ended; None while it lives."""
+        return self._exit_status
+
+    def send(self, line: bytes) -> None:
+        """Writes its start line."""
+        # A process that is dead already is reported by its pidfd, with its exit status.
+        with contextlib.suppress(BrokenPipeError):
+            if self._input is not None:
+                os.write(self._input, line)
+
+    async def wait(self) -> ExitStatus:
+        """Returns when it ended. By then its process group is killed and its log is complete."""
+        await self._ended.wait()
+        if self._exit_status is None:
+            raise RuntimeError("a process that ended has an exit status")
+        return self._exit_status
+
+    def close_input(self) -> None:
+        """Closes its standard input, which asks it to end itself."""
+        if self._input is not None:
+            os.close(self._input)
+            self._input = None
+
+    def kill_group(self) -> bool:
+        """Kills it and what it started; says whether there was anything left to kill."""
+        if self._exit_status is not None:
+            return False
+        # Nobody has reaped the leader yet, so that no other process can have its id or its group.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        return True
+
+    async def aclose(self) -> None:
+        """Kills what is left of it, waits for its end and frees everything that is held of it."""
+        self.kill_group()
+        await self._ended.wait()
+        if self._output is not None:
+            self._close_output(self._output)
+        self.close_input()
+        self._log.close()
+
+    def _on_output(self) -> None:
+        if self._output is not None:
+            self._drain(self._output)
+
+    def _drain(self, output: int) -> bool:
+        """Moves what one read gives into the log; says whether there may be more."""
+        try:
+            content = os.read(output, _READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not content:
+            self._close_output(output)
+            return False
+        self._log.append(content)
+        return True
+
+    def _close_output(self, output: int) -> None:
+        self._loop.remove_reader(output)
+        os.close(output)
+        self._output = None
+
+    def _on_end(self) -> None:
+        self._loop.remove_reader(self._pidfd)
+        # Before it is reaped: its id still stands for its group and for nothing else.
+        self.kill_group()
+        self._exit_status = ExitStatus.from_return_code(self._popen.wait())
+        os.close(self._pidfd)
+        for _ in range(_LAST_READS):
+            if self._output is None or not self._drain(self._output):
+                break
+        self._ended.set()

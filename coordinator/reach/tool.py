@@ -1,0 +1,209 @@
+"""Running uv: without a shell, without foreign settings, one line of progress at a time."""
+
+import collections
+import enum
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import uv
+from stagewire.errors import DiskFullError, EnvironmentBuildError
+
+KEPT_LINES: Final = 20
+"""Last lines of a tool that an error shows."""
+_PASSED_ON: Final = frozenset(
+    {
+        "ALL_PROXY",
+        "HOME",
+        "HTTPS_PROXY",
+        "HTTP_PROXY",
+        "LANG",
+        "LC_ALL",
+        "LOGNAME",
+        "NO_PROXY",
+        "PATH",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "TMPDIR",
+        "USER",
+        "UV_CACHE_DIR",
+        "UV_DEFAULT_INDEX",
+        "UV_EXTRA_INDEX_URL",
+        "UV_HTTP_TIMEOUT",
+        "UV_INDEX",
+        "UV_INDEX_URL",
+        "UV_NATIVE_TLS",
+        "UV_OFFLINE",
+        "UV_PYTHON_INSTALL_DIR",
+        "UV_SYSTEM_CERTS",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "all_proxy",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+    }
+)
+_SOURCE_DATE: Final = "1580601600"
+"""Any fixed date makes two builds of the same sources the same wheel; this is hatchling's own."""
+
+
+class Phase(enum.StrEnum):
+    """What the making of an environment is busy with."""
+
+    WAIT = "wait"
+    """Another coordinator builds the same environment."""
+    WHEELS = "wheels"
+    INSTALL = "install"
+    CHECK = "check"
+
+
+Report: TypeAlias = Callable[[Phase, str], None]
+"""Called with a phase and a line about it, from the thread that builds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """How one run of a tool ended."""
+
+    exit_code: int
+    output: str
+    """Standard output, when it was asked for."""
+    last_lines: tuple[str, ...]
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the tool did what it was asked."""
+        return self.exit_code == 0
+
+    @property
+    def is_network_missing(self) -> bool:
+        """Whether it failed because it was run offline."""
+        # uv 0.8 to 0.13 say "the network was disabled" or "Network connectivity is disabled".
+        lines = [line.lower() for line in self.last_lines]
+        return any("network" in line and "disabled" in line for line in lines)
+
+
+class UvTool:
+    """Runs uv for one builder. Safe to use from several threads."""
+
+    def __init__(self, report: Report, executable: Path | None = None) -> None:
+        self._report = report
+        self._executable = executable
+        self._running: set[subprocess.Popen[str]] = set()
+        self._guard = threading.Lock()
+        self._is_stopped = False
+
+    def run(
+        self, phase: Phase, arguments: Sequence[str], *, is_offline: bool, folder: Path
+    ) -> ToolResult:
+        """Runs uv in a folder to its end and reports each line that it writes.
+
+        Raises:
+            DiskFullError: the disk is full.
+            EnvironmentBuildError: uv cannot be run, or was stopped.
+        """
+        command = [self._find(), *arguments, "--no-config", "--no-progress", "--color", "never"]
+        if is_offline:
+            command.append("--offline")
+        process = self._start(command, folder)
+        lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
+        try:
+            output = self._follow(phase, process, lines)
+        finally:
+            # Does nothing to a process that ended by itself.
+            process.kill()
+            with self._guard:
+                self._running.discard(process)
+        exit_code = process.returncode
+        if self._is_stopped:
+            raise EnvironmentBuildError("the build was stopped")
+        if exit_code != 0 and any("No space left on device" in line for line in lines):
+            raise DiskFullError(f"the disk is full: {lines[-1].strip()}")
+        return ToolResult(exit_code, output, tuple(lines))
+
+    def run_with_cache_first(
+        self, phase: Phase, arguments: Sequence[str], *, is_download_allowed: bool, folder: Path
+    ) -> ToolResult:
+        """Runs uv with what its cache holds, and with the network only if that was not enough."""
+        result = self.run(phase, arguments, is_offline=True, folder=folder)
+        if result.is_network_missing and is_download_allowed and not os.environ.get("UV_OFFLINE"):
+            return self.run(phase, arguments, is_offline=False, folder=folder)
+        return result
+
+    def stop(self) -> None:
+        """Ends what runs and lets nothing start any more. Callable from any thread."""
+        with self._guard:
+            self._is_stopped = True
+            for process in self._running:
+                process.kill()
+
+    def _follow(
+        self, phase: Phase, process: subprocess.Popen[str], lines: collections.deque[str]
+    ) -> str:
+        """Reports what uv says until it ends, and returns its standard output."""
+        output: list[str] = []
+        with process:
+            reader = threading.Thread(target=lambda: output.extend(process.stdout or ()))
+            reader.start()
+            try:
+                for line in process.stderr or ():
+                    lines.append(line.rstrip())
+                    if lines[-1].strip():
+                        self._report(phase, lines[-1].strip())
+            except BaseException:
+                process.kill()
+                raise
+            finally:
+                reader.join()
+        return "".join(output)
+
+    def _find(self) -> str:
+        if self._executable is not None:
+            return str(self._executable)
+        try:
+            return uv.find_uv_bin()
+        except FileNotFoundError as error:
+            raise EnvironmentBuildError(
+                "uv is not installed beside this coordinator; run `uv sync`"
+            ) from error
+
+    def _start(self, command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
+        with self._guard:
+            if self._is_stopped:
+                raise EnvironmentBuildError("the build was stopped")
+            try:
+                process = subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    env=tool_environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    encoding="utf-8",
+                    errors="replace",
+                )
+            except OSError as error:
+                raise EnvironmentBuildError(f"uv cannot be run: {error.strerror}") from error
+            self._running.add(process)
+        return process
+
+
+def tool_environment() -> dict[str, str]:
+    """Returns the variables that tools see: no activated environment, no Python settings."""
+    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return passed_on | {"SOURCE_DATE_EPOCH": _SOURCE_DATE, "UV_NO_PROGRESS": "1"}
+
+
+def build_failure(doing: str, result: ToolResult) -> EnvironmentBuildError:
+    """Returns the failure that shows the last lines of a tool."""
+    lines = "\n".join(result.last_lines)
+    return EnvironmentBuildError(
+        f"{doing} failed (uv ended with {result.exit_code}):\n{lines}", exit_code=result.exit_code
+    )

@@ -1,0 +1,1 @@
+"""The services that clients and operators speak to."""

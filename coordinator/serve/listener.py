@@ -1,0 +1,92 @@
+"""The listeners of clients and operators: loopback, one token each, health of processes."""
+
+import ipaddress
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
+from grpc_reflection.v1alpha import reflection
+from stagewire.channel import GenericRpcHandler, make_server
+from stagewire.errors import BindUnsafeError, StateHeldError
+
+from coordinator.gateway.guard import Guard
+from coordinator.serve import operators, public
+
+_HEALTH: Final = "grpc.health.v1.Health"
+_GRACE_SECONDS: Final = 0.5
+
+
+class Listener:
+    """One gRPC server on loopback, with its token."""
+
+    def __init__(self, address: str, services: Mapping[str, GenericRpcHandler]) -> None:
+        self._wanted = check_loopback(address)
+        self.token = secrets.token_urlsafe(32)
+        self.address = ""
+        self._health = HealthServicer()
+        tokens: dict[str, str | None] = dict.fromkeys(services, self.token)
+        # Health is open on purpose: probes have no token, and it names nothing but stages.
+        tokens[_HEALTH] = None
+        tokens[reflection.SERVICE_NAME] = self.token
+        self._server = make_server([Guard(tokens)])
+        self._server.add_generic_rpc_handlers(tuple(services.values()))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection(
+            (*services, _HEALTH, reflection.SERVICE_NAME), self._server
+        )
+
+    async def start(self) -> None:
+        """Binds and serves.
+
+        Raises:
+            StateHeldError: the port is taken.
+        """
+        try:
+            port = self._server.add_insecure_port(self._wanted)
+        except RuntimeError as error:
+            raise StateHeldError(
+                f"{self._wanted} is taken by another program; stop it or choose another port"
+            ) from error
+        self.address = f"{self._wanted.rsplit(':', 1)[0]}:{port}"
+        await self._server.start()
+
+    async def set_health(self, service: str, *, is_serving: bool) -> None:
+        """Says whether a service, a stage or everything (an empty name) can be used."""
+        status = health_pb2.HealthCheckResponse
+        await self._health.set(service, status.SERVING if is_serving else status.NOT_SERVING)
+
+    async def stop(self) -> None:
+        """Ends every call and the listener."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace=_GRACE_SECONDS)
+
+
+def public_listener(address: str, service: public.CoordinatorService) -> Listener:
+    """Returns the listener of clients."""
+    return Listener(address, {public.SERVICE: service.handler()})
+
+
+def management_listener(address: str, service: operators.ManagementService) -> Listener:
+    """Returns the listener of operators."""
+    return Listener(address, {operators.SERVICE: service.handler()})
+
+
+def check_loopback(address: str) -> str:
+    """Returns an address that only this machine reaches.
+
+    Raises:
+        BindUnsafeError: it is not a literal loopback address with a port.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        is_loopback = ipaddress.ip_address(host.strip("[]")).is_loopback and port.isdigit()
+    except ValueError:
+        is_loopback = False
+    if not is_loopback:
+        raise BindUnsafeError(
+            f"{address} is no loopback address with a port; other machines could connect."
+            " Listen on 127.0.0.1:PORT"
+        )
+    return address

@@ -1,0 +1,178 @@
+"""CoordinatorService: runs pipelines for clients, and says what runs where."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Final, Protocol, TypeVar
+
+import grpc
+from stagewire.channel import GenericRpcHandler, ServicerContext
+from stagewire.errors import CancelledError, FieldInvalidError
+from stagewire.frame import split
+from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
+from stagewire.v1 import coordinator_pb2 as pb
+
+from coordinator.pipeline.engine import Engine
+from coordinator.pipeline.request import RunningRequest
+from coordinator.pipeline.topology import Endpoint
+from coordinator.serve.sinks import StreamSink, UnarySink
+
+SERVICE: Final = "stagewire.v1.CoordinatorService"
+
+Parsed = TypeVar("Parsed", pb.RunRequest, pb.InferRequest)
+
+
+class StateSource(Protocol):
+    """Where the state of the coordinator comes from."""
+
+    def state(self) -> pb.CoordinatorState:
+        """Returns the state as it is now."""
+
+    def changes(self) -> AsyncIterator[pb.CoordinatorState]:
+        """Iterates over the state now and after every change."""
+
+
+class CoordinatorService:
+    """The public service. Its calls raise; the guard around it answers with statuses."""
+
+    def __init__(self, engine: Engine, states: StateSource) -> None:
+        self._engine = engine
+        self._states = states
+
+    def handler(self) -> GenericRpcHandler:
+        """Returns the handlers. Messages with items pass as bytes: their payload is not parsed."""
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                "Run": grpc.unary_unary_rpc_method_handler(self.run),
+                "Infer": grpc.stream_stream_rpc_method_handler(self.infer),
+                "GetPlacement": grpc.unary_unary_rpc_method_handler(
+                    self.get_placement,
+                    pb.GetPlacementRequest.FromString,
+                    pb.GetPlacementResponse.SerializeToString,
+                ),
+                "WatchState": grpc.unary_stream_rpc_method_handler(
+                    self.watch_state,
+                    pb.WatchStateRequest.FromString,
+                    pb.WatchStateResponse.SerializeToString,
+                ),
+            },
+        )
+
+    async def run(self, message: bytes, context: ServicerContext) -> bytes:
+        """Runs a pipeline on one item a port."""
+        request, payload = parse(message, pb.RunRequest())
+        sink = UnarySink()
+        running = self._engine.open(
+            request.open.pipeline,
+            sink,
+            request_id=request.open.request_id,
+            timeout_seconds=_timeout(context),
+            outputs=request.open.outputs,
+        )
+        sink.attach(running)
+        try:
+            for item in request.items:
+                running.take(Endpoint(None, item.port), item, payload)
+            running.end_inputs()
+            return sink.answer(await sink.ended)
+        finally:
+            running.fail(CancelledError("the caller went away"))
+
+    async def infer(
+        self, messages: AsyncIterator[bytes], context: ServicerContext
+    ) -> AsyncIterator[bytes]:
+        """Runs a pipeline while items come in and go out."""
+        first = await anext(aiter(messages), None)
+        opened, _ = parse(first or b"", pb.InferRequest())
+        if not opened.HasField("open"):
+            raise FieldInvalidError("the first message of Infer must be `open`")
+        sink = StreamSink()
+        running = self._engine.open(
+            opened.open.pipeline,
+            sink,
+            request_id=opened.open.request_id,
+            timeout_seconds=_timeout(context),
+            outputs=opened.open.outputs,
+        )
+        sink.put(self._accepted(running))
+        reader = asyncio.create_task(_read(running, messages))
+        try:
+            while (answer := await sink.next_message()) is not None:
+                yield answer
+        finally:
+            # Also reached when the client has gone: then nobody reads, and what runs must end.
+            running.fail(CancelledError("the caller went away"))
+            reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await reader
+
+    async def get_placement(
+        self, _request: pb.GetPlacementRequest, _context: ServicerContext
+    ) -> pb.GetPlacementResponse:
+        """Answers what runs where, and why."""
+        return pb.GetPlacementResponse(state=self._states.state())
+
+    async def watch_state(
+        self, _request: pb.WatchStateRequest, _context: ServicerContext
+    ) -> AsyncIterator[pb.WatchStateResponse]:
+        """Sends the whole state at once, and again after every change."""
+        async for state in self._states.changes():
+            yield pb.WatchStateResponse(state=state)
+
+    @staticmethod
+    def _accepted(running: RunningRequest) -> pb.InferResponse:
+        return pb.InferResponse(
+            accepted=pb.InferAccepted(
+                request_id=running.request_id,
+                credits=[
+                    pb.InputCredit(port=port.name, items=WINDOW_ITEMS, size_bytes=WINDOW_BYTES)
+                    for port in running.topology.inputs
+                ],
+            )
+        )
+
+
+def parse(message: bytes, empty: Parsed) -> tuple[Parsed, memoryview]:
+    """Parses a message without its payload; returns it and a view of the payload.
+
+    Raises:
+        FieldInvalidError: the bytes are no such message.
+    """
+    header, payload = split(message)
+    try:
+        empty.MergeFromString(bytes(header))
+    except ValueError as error:
+        # protobuf's DecodeError is a ValueError.
+        raise FieldInvalidError("the message cannot be parsed") from error
+    return empty, payload
+
+
+def _timeout(context: ServicerContext) -> float | None:
+    remaining = context.time_remaining()
+    return None if remaining is None else float(remaining)
+
+
+async def _read(running: RunningRequest, messages: AsyncIterator[bytes]) -> None:
+    """Takes what a client sends. A stream that ends without a word is a client that has gone."""
+    has_ended_all = False
+    async for message in messages:
+        request, payload = parse(message, pb.InferRequest())
+        kind = request.WhichOneof("message")
+        if kind == "item":
+            running.take(Endpoint(None, request.item.port), request.item, payload)
+        elif kind == "end_of_input":
+            port = request.end_of_input.port
+            if port:
+                running.take_end(Endpoint(None, port), None)
+            else:
+                has_ended_all = True
+                running.end_inputs()
+        elif kind == "output_credit":
+            grant = request.output_credit
+            running.give_back(Endpoint(None, grant.port), grant.items, grant.size_bytes)
+        else:
+            running.fail(FieldInvalidError("a message of Infer is empty or opens a second time"))
+            return
+    if not has_ended_all and not running.have_inputs_ended:
+        running.fail(CancelledError("the caller ended the stream without `end_of_input`"))

@@ -1,0 +1,221 @@
+"""The life of one worker over all its incarnations: start, bring up, watch, lose, start again."""
+
+import asyncio
+import contextlib
+import enum
+import logging
+import random
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from stagewire.errors import (
+    Refusal,
+    StageError,
+    StageFailedError,
+    WorkerHungError,
+    WorkerLostError,
+    WorkerStartError,
+)
+
+from coordinator.facts.ids import Incarnation, WorkerId
+from coordinator.supervise.policy import GiveUp, RestartHistory, RestartLimits
+
+_log = logging.getLogger(__name__)
+_EXIT_GRACE_SECONDS: Final = 1.0
+"""Time between the end of a worker's link and the end of its process, when it leaves by itself."""
+
+
+class WorkerPhase(enum.StrEnum):
+    """What a worker is doing."""
+
+    PENDING = "pending"
+    STARTING = "starting"
+    READY = "ready"
+    RESTARTING = "restarting"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class Process(Protocol):
+    """A started process, as far as supervision needs it."""
+
+    async def wait(self) -> object:
+        """Waits until the process has ended and its group is gone; returns how, as text."""
+
+    def kill_group(self) -> None:
+        """Ends the process and everything that it started, at once."""
+
+
+class Life(Protocol):
+    """What the coordinator does with one worker; the runner decides when."""
+
+    async def start(self, incarnation: Incarnation) -> Process:
+        """Starts the process of an incarnation."""
+
+    async def bring_up(self, incarnation: Incarnation) -> None:
+        """Waits for the worker to attach, and loads and proves its stages."""
+
+    async def watch(self, incarnation: Incarnation) -> str:
+        """Waits for a hang of an incarnation that attached; returns what was seen."""
+
+    def lose(self, incarnation: Incarnation, reason: StageError) -> None:
+        """Fences an incarnation: its requests end with the reason."""
+
+    def settle(self, incarnation: Incarnation) -> None:
+        """Gives its memory back; its process is proven gone."""
+
+
+class WorkerRunner:
+    """Keeps one worker alive within its restart limits."""
+
+    def __init__(
+        self,
+        worker: WorkerId,
+        life: Life,
+        *,
+        start_deadline_seconds: float,
+        limits: RestartLimits,
+        changed: Callable[[], None],
+    ) -> None:
+        self.worker = worker
+        self.phase = WorkerPhase.PENDING
+        self.incarnation = Incarnation(0)
+        self.restarts = 0
+        self.last_error: StageError | None = None
+        self.first_outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._life = life
+        self._start_deadline = start_deadline_seconds
+        self._limits = limits
+        self._changed = changed
+        self._history = RestartHistory()
+        self._woken = asyncio.Event()
+        self._is_stopping = False
+
+    async def run(self) -> None:
+        """Runs incarnation after incarnation until stopped."""
+        while not self._is_stopping:
+            error = await self._live()
+            if self._is_stopping:
+                break
+            self.last_error = error
+            _log.warning("worker lost worker=%s reason=%s %s", self.worker, error.reason, error)
+            if not self.first_outcome.done():
+                # The first start is the operator's to judge: a plan that cannot come up is said so.
+                self.first_outcome.set_exception(error)
+            await self._pause(error)
+        self._set(WorkerPhase.STOPPED)
+
+    def start_again(self) -> Incarnation:
+        """Starts a worker that was given up, or is waiting, at once; returns its next life."""
+        self._history = self._history.reset()
+        self._woken.set()
+        return Incarnation(self.incarnation + 1)
+
+    def stop(self) -> None:
+        """Makes `run` end after the present incarnation; the caller cancels it to end at once."""
+        self._is_stopping = True
+        self._woken.set()
+
+    async def _live(self) -> StageError:
+        """Lives one incarnation; returns why it ended."""
+        self.incarnation = Incarnation(self.incarnation + 1)
+        incarnation = self.incarnation
+        self._set(WorkerPhase.STARTING)
+        try:
+            process = await self._life.start(incarnation)
+        except StageError as failure:
+            self._life.settle(incarnation)
+            return failure
+        ended = asyncio.ensure_future(process.wait())
+        try:
+            error = await self._until_lost(incarnation, ended)
+        except asyncio.CancelledError:
+            process.kill_group()
+            raise
+        # Everybody is told at once; memory returns only with the process.
+        self._life.lose(incarnation, error)
+        process.kill_group()
+        await ended
+        self._life.settle(incarnation)
+        return error
+
+    async def _until_lost(
+        self, incarnation: Incarnation, ended: "asyncio.Future[object]"
+    ) -> StageError:
+        up = asyncio.ensure_future(self._life.bring_up(incarnation))
+        hung: asyncio.Future[str] | None = None
+        try:
+            await _first_of(up, ended, timeout_seconds=self._start_deadline)
+            if not up.done():
+                if ended.done():
+                    return WorkerStartError(
+                        f"worker {self.worker!r} ended while it started: {ended.result()}"
+                    )
+                return WorkerStartError(
+                    f"worker {self.worker!r} was not ready after {self._start_deadline:g} s"
+                )
+            failure = up.exception()
+            if failure is not None:
+                return await self._explain(failure, ended)
+            self._history = self._history.ready(time.monotonic())
+            self._set(WorkerPhase.READY)
+            if not self.first_outcome.done():
+                self.first_outcome.set_result(None)
+            hung = asyncio.ensure_future(self._life.watch(incarnation))
+            await _first_of(hung, ended)
+            if ended.done():
+                return WorkerLostError(
+                    f"worker {self.worker!r} ended: {ended.result()}", worker=self.worker
+                )
+            return WorkerHungError(
+                f"worker {self.worker!r} made no progress: {hung.result()}", worker=self.worker
+            )
+        finally:
+            for task in (up, hung):
+                if task is not None and not task.done():
+                    task.cancel()
+                    with contextlib.suppress(asyncio.CancelledError):
+                        await task
+
+    async def _explain(self, failure: BaseException, ended: "asyncio.Future[object]") -> StageError:
+        """Returns the reason of a failed start: how the process ended says more than its link."""
+        if isinstance(failure, WorkerLostError):
+            await _first_of(ended, timeout_seconds=_EXIT_GRACE_SECONDS)
+            if ended.done():
+                return WorkerStartError(
+                    f"worker {self.worker!r} ended while it started: {ended.result()}"
+                )
+        if isinstance(failure, StageError):
+            return failure
+        raise failure
+
+    async def _pause(self, error: StageError) -> None:
+        """Waits as long as the policy says; for good when the breaker is open."""
+        self._history, decision = self._history.lost(
+            time.monotonic(), random.random(), self._limits
+        )
+        self._woken.clear()
+        # A refusal comes again however often the worker is started: something must change first.
+        if isinstance(decision, GiveUp) or isinstance(error, Refusal):
+            self._set(WorkerPhase.FAILED)
+            await self._woken.wait()
+            return
+        self._set(WorkerPhase.RESTARTING)
+        self.restarts += 1
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), decision.delay_seconds)
+
+    def _set(self, phase: WorkerPhase) -> None:
+        self.phase = phase
+        self._changed()
+
+    def refusal(self) -> StageError:
+        """Returns why a worker that is given up takes no requests."""
+        cause = f": {self.last_error.message}" if self.last_error is not None else ""
+        return StageFailedError(f"worker {self.worker!r} was given up{cause}", worker=self.worker)
+
+
+async def _first_of(*futures: "asyncio.Future[Any]", timeout_seconds: float | None = None) -> None:
+    """Waits until one of the futures is done, whatever their results are (hence Any)."""
+    await asyncio.wait(futures, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)

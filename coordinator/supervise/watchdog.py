@@ -1,0 +1,56 @@
+"""The watchdog: tells a hang from slow work by the progress of a worker's own threads. Pure.
+
+A worker hangs when no heartbeat comes, as after SIGSTOP or with the GIL held, or when an executor
+computes without a step for longer than its stage allows.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from coordinator.facts.ids import StageId
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What one heartbeat says about one lane."""
+
+    stage: StageId
+    progress: int
+    is_busy: bool
+
+
+@dataclass(slots=True)
+class Watchdog:
+    """Watches one incarnation. Times are seconds of one monotonic clock."""
+
+    heartbeat_timeout_seconds: float
+    hang_timeouts_seconds: Mapping[StageId, float]
+    _last_beat: float | None = None
+    _lanes: dict[StageId, tuple[int, float]] = field(default_factory=dict)
+
+    def beat(self, lanes: Iterable[Lane], now: float) -> None:
+        """Notes a heartbeat."""
+        self._last_beat = now
+        for lane in lanes:
+            known = self._lanes.get(lane.stage)
+            if known is None or known[0] != lane.progress or not lane.is_busy:
+                self._lanes[lane.stage] = (lane.progress, now)
+
+    def forgive(self, now: float) -> None:
+        """Starts every time limit anew: the machine slept, and the workers with it."""
+        if self._last_beat is not None:
+            self._last_beat = now
+        self._lanes = {stage: (progress, now) for stage, (progress, _) in self._lanes.items()}
+
+    def complaint(self, now: float) -> str | None:
+        """Returns why the worker counts as hung; None while it does not."""
+        if self._last_beat is None:
+            return None
+        silence = now - self._last_beat
+        if silence > self.heartbeat_timeout_seconds:
+            return f"no heartbeat for {silence:.1f} s"
+        for stage, (_, since) in self._lanes.items():
+            limit = self.hang_timeouts_seconds.get(stage)
+            if limit is not None and now - since > limit:
+                return f"stage {stage!r} made no step for {now - since:.1f} s"
+        return None

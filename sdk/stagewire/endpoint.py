@@ -1,0 +1,128 @@
+"""The endpoint file: where a running coordinator answers, and the tokens that it accepts.
+
+The coordinator writes it when it is ready and removes it when it stops. It lies in the state
+folder, readable by its owner alone, because whoever can read it can use the coordinator.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import secrets
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from stagewire.errors import CoordinatorUnreachableError, PathForbiddenError
+from stagewire.limits import ENDPOINT_BYTES
+
+FILE_NAME: Final = "endpoint.json"
+# Windows has no such flags, and there the folder of the user is what protects the file.
+_NO_FOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT: Final[int] = getattr(os, "O_NONBLOCK", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where one coordinator answers."""
+
+    address: str
+    """Host and port of the public service."""
+    token: str = dataclasses.field(repr=False)
+    management_address: str
+    management_token: str = dataclasses.field(repr=False)
+    pid: int
+    plan: str
+    """Name of the plan that it runs."""
+
+
+def default_state_folder() -> Path:
+    """Returns $STAGEWIRE_STATE, else the folder `stagewire` below $XDG_STATE_HOME."""
+    chosen = os.environ.get("STAGEWIRE_STATE")
+    if chosen:
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_STATE_HOME", "")
+    # The XDG specification says to ignore a path that is not absolute.
+    root = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
+    return root / "stagewire"
+
+
+def write_endpoint(folder: Path, endpoint: Endpoint) -> Path:
+    """Writes the endpoint file at once, never readable by others; replaces an older one."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / FILE_NAME
+    scratch = folder / f".{FILE_NAME}.{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
+    try:
+        with os.fdopen(os.open(scratch, flags, 0o600), "w", encoding="utf-8") as file:
+            json.dump(dataclasses.asdict(endpoint), file, indent=2)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        scratch.replace(path)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def remove_endpoint(folder: Path, pid: int) -> None:
+    """Removes the endpoint file if that process wrote it, so that a successor keeps its own."""
+    with contextlib.suppress(CoordinatorUnreachableError, PathForbiddenError):
+        if read_endpoint(folder).pid == pid:
+            (folder / FILE_NAME).unlink(missing_ok=True)
+
+
+def read_endpoint(folder: Path) -> Endpoint:
+    """Reads the endpoint file of a state folder.
+
+    Raises:
+        CoordinatorUnreachableError: there is none, or it cannot be understood.
+        PathForbiddenError: it is not a regular file of this user that is closed to others.
+    """
+    path = folder / FILE_NAME
+    try:
+        descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
+    except FileNotFoundError:
+        raise CoordinatorUnreachableError(
+            f"no coordinator has written {path}; start one with `coordinator up --plan FILE`"
+        ) from None
+    except OSError as error:
+        raise PathForbiddenError(f"{path} cannot be opened: {error.strerror}") from None
+    with os.fdopen(descriptor, "rb") as file:
+        _check_owner(path, os.fstat(descriptor))
+        raw = file.read(ENDPOINT_BYTES + 1)
+    if len(raw) > ENDPOINT_BYTES:
+        raise CoordinatorUnreachableError(f"{path} is over {ENDPOINT_BYTES} bytes; start again")
+    try:
+        return _from_json(json.loads(raw))
+    except (ValueError, TypeError, RecursionError):
+        raise CoordinatorUnreachableError(
+            f"{path} is not an endpoint file of this version; start the coordinator again"
+        ) from None
+
+
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise PathForbiddenError(f"{path} is not a regular file")
+    if sys.platform == "win32":
+        return
+    if status.st_uid != os.geteuid():
+        raise PathForbiddenError(f"{path} belongs to another user; name a state folder of your own")
+    if stat.S_IMODE(status.st_mode) & 0o077:
+        raise PathForbiddenError(
+            f"{path} holds tokens and is open to other users (mode"
+            f" {stat.S_IMODE(status.st_mode):04o}); start the coordinator again, which writes new"
+            " tokens into a closed file"
+        )
+
+
+def _from_json(content: Any) -> Endpoint:
+    # What a file holds is known only after these checks, hence Any.
+    fields = {field.name: field.type for field in dataclasses.fields(Endpoint)}
+    values: Any = {name: content[name] for name in fields if name in dict(content)}
+    if any(type(values.get(name)) is not kind for name, kind in fields.items()):
+        raise ValueError
+    return Endpoint(**values)

@@ -1,0 +1,136 @@
+"""The lane of one stage: threads that run its executions first in, first out."""
+
+import logging
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable
+
+from stagewire import status
+from stagewire.errors import DeadlineExceededError, StageError, StageFaultError
+from stagewire.v1 import gateway_pb2 as pb
+from stagewire.wiretime import to_duration
+from stagewire.worker.execution import LaneExecution, Times
+from stagewire.worker.executor import ExecutionEnded, LoadedStage
+from stagewire.worker.outbox import Outbox
+
+_log = logging.getLogger(__name__)
+
+Ended = Callable[[LaneExecution, int], None]
+"""Called on the lane's thread with an execution that holds nothing any more and the bytes freed."""
+
+
+class Lane:
+    """Runs the executions of one loaded stage, `concurrency` at a time, off the event loop."""
+
+    def __init__(
+        self, stage_id: str, stage: LoadedStage, concurrency: int, outbox: Outbox, ended: Ended
+    ) -> None:
+        self.stage_id = stage_id
+        self.stage = stage
+        self.progress = 0
+        self._busy = 0
+        self._outbox = outbox
+        self._ended = ended
+        self._queue: queue.SimpleQueue[LaneExecution | None] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"lane-{stage_id}-{number}", daemon=True)
+            for number in range(concurrency)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an executor runs and does not wait for input or credit."""
+        return self._busy > 0
+
+    def put(self, execution: LaneExecution) -> None:
+        """Queues one execution."""
+        self._queue.put(execution)
+
+    def close(self) -> None:
+        """Ends the threads after the executions that are queued; called off the loop."""
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def note_progress(self, is_busy: bool) -> None:
+        """Counts one step of an executor; `is_busy` says whether it now computes or waits."""
+        # The counter is only ever compared, so a lost increment of two threads does no harm.
+        self.progress += 1
+        current = threading.current_thread()
+        was_busy = getattr(current, "is_busy", False)
+        if was_busy != is_busy:
+            current.is_busy = is_busy  # type: ignore[attr-defined] # state of this thread alone
+            self._busy += 1 if is_busy else -1
+
+    def _serve(self) -> None:
+        while (execution := self._queue.get()) is not None:
+            execution.times.started = time.monotonic()
+            self.note_progress(True)
+            failure = self._run(execution)
+            self.note_progress(False)
+            self._conclude(execution, failure)
+
+    def _run(self, execution: LaneExecution) -> StageError | None:
+        """Runs one execution; returns why it failed. A cancelled one fails with no reason."""
+        try:
+            execution.check()
+            self.stage.run(execution)
+            execution.finish()
+        except ExecutionEnded as ended:
+            if execution.is_cancelled:
+                return None
+            cause = ended.__cause__
+            return (
+                cause
+                if isinstance(cause, StageError)
+                else DeadlineExceededError(f"stage {self.stage_id!r} ended at its deadline")
+            )
+        except StageError as error:
+            return error
+        except MemoryError:
+            return StageFaultError(f"stage {self.stage_id!r} ran out of memory on its input")
+        except Exception:  # the outermost edge of an executor: its failure must not end the lane
+            error_id = uuid.uuid4().hex[:12]
+            _log.exception("execution failed stage=%s error_id=%s", self.stage_id, error_id)
+            return StageFaultError(
+                f"stage {self.stage_id!r} failed on its input (error id {error_id})",
+                stage=self.stage_id,
+                error_id=error_id,
+            )
+        return None
+
+    def _conclude(self, execution: LaneExecution, failure: StageError | None) -> None:
+        freed = execution.drop_inputs()
+        message = pb.ExchangeMessage(execution_id=execution.execution_id)
+        if execution.is_cancelled:
+            pass
+        elif failure is not None:
+            message.execution_failed.failure.CopyFrom(status.to_message(failure))
+            self._outbox.put(message)
+        else:
+            message.execution_done.receipt.CopyFrom(receipt_of(execution.times))
+            self._outbox.put(message)
+        self._ended(execution, freed)
+
+
+def receipt_of(times: Times) -> pb.ExecutionReceipt:
+    """Returns the wire form of what an execution took."""
+    now = time.monotonic()
+    started = times.started if times.started is not None else now
+    receipt = pb.ExecutionReceipt(
+        queued=to_duration(started - times.created),
+        busy=to_duration(now - started - times.waited_seconds),
+        total=to_duration(now - times.created),
+        input_bytes=times.input_bytes,
+        output_bytes=times.output_bytes,
+        input_items=times.input_items,
+        output_items=times.output_items,
+    )
+    if times.first_output is not None:
+        receipt.first_output.CopyFrom(to_duration(times.first_output - times.created))
+    return receipt

@@ -1,0 +1,173 @@
+"""The stages of one worker: loaded, proved and released one at a time, each with its lane."""
+
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from stagewire import ports, status
+from stagewire.credit import Credit
+from stagewire.errors import (
+    CapabilityMissingError,
+    LoadFailedError,
+    StageError,
+    StageNotResidentError,
+)
+from stagewire.limits import TENSOR_BYTES
+from stagewire.v1 import capability_pb2
+from stagewire.v1 import gateway_pb2 as pb
+from stagewire.wiretime import to_duration
+from stagewire.worker.executor import Execution, Executor, LoadedStage, StageOrder
+from stagewire.worker.lane import Ended, Lane
+from stagewire.worker.memory import MemoryMeter
+from stagewire.worker.outbox import Outbox
+from stagewire.worker.rehearsal import Rehearsal
+
+_log = logging.getLogger(__name__)
+
+
+class Stages:
+    """What this worker has loaded. `load`, `prove` and `release` block: call them off the loop."""
+
+    def __init__(
+        self, executors: Sequence[Executor], outbox: Outbox, meter: MemoryMeter, ended: Ended
+    ) -> None:
+        self._executors = {executor.name: executor for executor in executors}
+        self._outbox = outbox
+        self._meter = meter
+        self._ended = ended
+        self.lanes: dict[str, Lane] = {}
+        self.orders: dict[str, StageOrder] = {}
+
+    @property
+    def model_files(self) -> frozenset[str]:
+        """Paths of the files of every loaded artifact."""
+        return frozenset(
+            str(path) for order in list(self.orders.values()) for path in order.files.values()
+        )
+
+    def load(self, message: pb.LoadStage, report: Callable[[str], None]) -> pb.AttachRequest:
+        """Loads a stage; returns StageLoaded or Fault."""
+        began = time.monotonic()
+        try:
+            order = to_order(message)
+            executor = self._executor(order.executor)
+            files = self.model_files | {str(path) for path in order.files.values()}
+            before = self._meter.measure(files).total_bytes
+            stage = executor.load(order, report)
+        except Exception as error:  # the outermost edge of an executor: the worker must answer
+            return _fault(message.stage_id, "could not be loaded", error)
+        measured = self._meter.measure(files).total_bytes - before
+        self.orders[order.stage_id] = order
+        self.lanes[order.stage_id] = Lane(
+            order.stage_id, stage, order.concurrency, self._outbox, self._ended
+        )
+        return pb.AttachRequest(
+            stage_loaded=pb.StageLoaded(
+                stage_id=order.stage_id,
+                measured_bytes=max(0, measured),
+                duration=to_duration(time.monotonic() - began),
+                thread_settings=[
+                    capability_pb2.ThreadSetting(name=name, value=value)
+                    for name, value in stage.thread_settings.items()
+                ],
+            )
+        )
+
+    def _executor(self, name: str) -> Executor:
+        executor = self._executors.get(name)
+        if executor is None:
+            raise CapabilityMissingError(
+                f"this worker has no executor {name!r}; it has {', '.join(sorted(self._executors))}"
+            )
+        return executor
+
+    def prove(self, stage_id: str) -> pb.AttachRequest:
+        """Runs a stage on its example items; returns StageProved or Fault."""
+        began = time.monotonic()
+        try:
+            lane, order = self.lanes[stage_id], self.orders[stage_id]
+            sent = prove_stage(lane.stage, order)
+        except KeyError:
+            return _fault(stage_id, "is not loaded", StageNotResidentError("load it first"))
+        except Exception as error:  # the outermost edge of an executor: the worker must answer
+            return _fault(stage_id, "could not run its example", error)
+        return pb.AttachRequest(
+            stage_proved=pb.StageProved(
+                stage_id=stage_id,
+                verdict=capability_pb2.VERDICT_FULL,
+                grade=capability_pb2.GRADE_B,
+                evidence=f"ran its example on the CPU, the executor's only device: {sent}",
+                duration=to_duration(time.monotonic() - began),
+            )
+        )
+
+    def release(self, stage_id: str) -> pb.AttachRequest:
+        """Releases a stage; returns StageReleased or Fault."""
+        before = self._meter.measure(self.model_files).total_bytes
+        lane = self.lanes.pop(stage_id, None)
+        self.orders.pop(stage_id, None)
+        if lane is None:
+            return _fault(stage_id, "is not loaded", StageNotResidentError("load it first"))
+        lane.close()
+        lane.stage.release()
+        freed = before - self._meter.measure(self.model_files).total_bytes
+        return pb.AttachRequest(
+            stage_released=pb.StageReleased(stage_id=stage_id, freed_bytes=max(0, freed))
+        )
+
+
+def prove_stage(stage: LoadedStage, order: StageOrder) -> str:
+    """Runs a stage on its example items; returns what came out, for people.
+
+    Raises:
+        StageError: it failed, or an output port that is no stream stayed without an item.
+    """
+    rehearsal = Rehearsal(order, stage.example(), Credit(TENSOR_BYTES, TENSOR_BYTES))
+    execution: Execution = rehearsal
+    stage.run(execution)
+    return rehearsal.conclude()
+
+
+def to_order(message: pb.LoadStage) -> StageOrder:
+    """Returns an order from its wire form.
+
+    Raises:
+        LoadFailedError: the options are not a JSON object.
+    """
+    root = Path(message.artifact_root)
+    try:
+        options = json.loads(message.options_json or "{}")
+    except ValueError:
+        options = None
+    if not isinstance(options, dict):
+        raise LoadFailedError(f"the options of stage {message.stage_id!r} are no JSON object")
+    order = StageOrder(message.stage_id, message.executor, message.device)
+    return replace(
+        order,
+        artifact_format=message.artifact_format,
+        files={file.path: root / file.path for file in message.files},
+        function=message.function,
+        options=options,
+        inputs=tuple(map(ports.from_message, message.inputs)),
+        outputs=tuple(map(ports.from_message, message.outputs)),
+        thread_count=message.thread_count or 1,
+        concurrency=message.concurrency or 1,
+    )
+
+
+def _fault(stage_id: str, what: str, error: Exception) -> pb.AttachRequest:
+    """Returns the answer to an order that failed; only typed failures keep their text."""
+    failure = error if isinstance(error, StageError) else None
+    if failure is None:
+        error_id = uuid.uuid4().hex[:12]
+        _log.error("stage %s %s error_id=%s", stage_id, what, error_id, exc_info=error)
+        failure = LoadFailedError(
+            f"stage {stage_id!r} {what}; the worker's log has the cause under error id {error_id}",
+            stage=stage_id,
+            error_id=error_id,
+        )
+    return pb.AttachRequest(fault=pb.Fault(stage_id=stage_id, failure=status.to_message(failure)))

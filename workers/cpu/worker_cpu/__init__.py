@@ -1,0 +1,1 @@
+"""Worker for the CPU: ONNX graphs, Whisper, llama.cpp and functions."""

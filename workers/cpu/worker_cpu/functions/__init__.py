@@ -1,0 +1,1 @@
+"""Functions that the worker ships: stages without a general executor behind them."""

@@ -1,0 +1,51 @@
+"""Executor `function`: the registry of functions."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from stagewire.errors import CapabilityMissingError, LoadFailedError
+from stagewire.worker.executor import Capability, LoadedStage, Progress, StageOrder
+from stagewire.worker.order import check_format, check_ports
+from worker_cpu.functions.function import Function
+from worker_cpu.functions.resample import RESAMPLE
+from worker_cpu.functions.segment_voice import SEGMENT_VOICE
+from worker_cpu.functions.split_sentences import SPLIT_SENTENCES
+
+FUNCTIONS: Final[dict[str, Function]] = {
+    function.name: function for function in (RESAMPLE, SEGMENT_VOICE, SPLIT_SENTENCES)
+}
+
+
+class FunctionExecutor:
+    """Runs the functions of this worker."""
+
+    name = "function"
+
+    def describe(self) -> Sequence[Capability]:
+        """Lists the functions."""
+        formats = sorted({item for function in FUNCTIONS.values() for item in function.formats})
+        return [
+            Capability(self.name, "cpu", formats=tuple(formats), functions=tuple(sorted(FUNCTIONS)))
+        ]
+
+    def load(self, order: StageOrder, progress: Progress) -> LoadedStage:
+        """Checks the order against the function and makes a stage of it."""
+        function = FUNCTIONS.get(order.function)
+        if function is None:
+            raise CapabilityMissingError(
+                f"stage {order.stage_id}: this worker has no function {order.function!r};"
+                f" it has {', '.join(sorted(FUNCTIONS))}",
+                stage=order.stage_id,
+            )
+        check_ports(order, function.inputs, function.outputs)
+        if function.formats:
+            check_format(order, function.formats)
+        elif order.files:
+            raise LoadFailedError(
+                f"stage {order.stage_id}: function {function.name} takes no artifact; remove it",
+                stage=order.stage_id,
+            )
+        return function.load(order, progress)
+
+    def close(self) -> None:
+        """Holds nothing of its own."""

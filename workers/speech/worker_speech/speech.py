@@ -1,0 +1,165 @@
+"""Executor `speech`: sentences to audio with a Piper voice."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ortkit import Session, SessionSettings, open_session
+from stagewire.errors import EnvironmentBrokenError, FieldInvalidError, LoadFailedError
+from stagewire.tensor import Array, DataType, Value
+from stagewire.worker.executor import Capability, Execution, Progress, StageOrder
+from stagewire.worker.order import (
+    OptionReader,
+    PortRule,
+    check_format,
+    check_ports,
+    find_port,
+    installed_version,
+    single_file,
+)
+
+FORMATS: Final = ("onnx:fp32",)
+INPUTS: Final = (PortRule("text", DataType.UTF8),)
+OUTPUTS: Final = (
+    PortRule("audio", DataType.INT16, ranks=(1,), is_stream=True),
+    PortRule("rate", DataType.INT32, is_stream=False, is_required=False),
+)
+_PHONEME_TYPES: Final = ("espeak", "text")
+"""Others need packages that are not in this environment, or files that the library would fetch."""
+
+
+class SpeechExecutor:
+    """Runs Piper voices with ONNX Runtime."""
+
+    name = "speech"
+
+    def describe(self) -> Sequence[Capability]:
+        """Says whether piper-tts is installed."""
+        version, reason = installed_version("piper-tts", "piper")
+        return [
+            Capability(
+                self.name,
+                "cpu",
+                formats=FORMATS,
+                library_version=version,
+                unavailable_reason=reason,
+            )
+        ]
+
+    def load(self, order: StageOrder, progress: Progress) -> "SpeechStage":
+        """Opens the voice."""
+        check_format(order, FORMATS)
+        check_ports(order, INPUTS, OUTPUTS)
+        options = OptionReader(order)
+        model, described = single_file(order, ".onnx"), _read_config(order)
+        progress("importing piper")
+        try:
+            from piper.config import PiperConfig, SynthesisConfig
+            from piper.voice import PiperVoice
+        except ImportError as error:
+            raise EnvironmentBrokenError(f"piper-tts cannot be imported: {error}") from error
+        try:
+            config = PiperConfig.from_dict(described)
+        except (KeyError, TypeError, ValueError) as error:
+            raise LoadFailedError(
+                f"stage {order.stage_id}: the voice's .onnx.json is not one of Piper: {error!r}"
+            ) from error
+        _check_config(order, options, config)
+        speaker = options.integer("speaker", 0, low=0, high=max(config.num_speakers - 1, 0))
+        synthesis = SynthesisConfig(
+            speaker_id=speaker if config.num_speakers > 1 else None,
+            length_scale=options.number("length_scale", config.length_scale, low=0.25, high=4.0),
+            noise_scale=options.number("noise_scale", config.noise_scale, low=0.0, high=2.0),
+            noise_w_scale=options.number("noise_w_scale", config.noise_w_scale, low=0.0, high=2.0),
+            volume=options.number("volume", 1.0, low=0.0, high=4.0),
+        )
+        seed = options.integer("seed", 0, low=0, high=(1 << 31) - 1)
+        options.finish()
+        progress("opening the voice")
+        # Piper would open the graph with as many threads as there are cores.
+        session = open_session(
+            model, order.files, SessionSettings(intra_op_threads=order.thread_count, seed=seed)
+        )
+        voice = PiperVoice(
+            session=session.library_session, config=config, download_dir=model.parent
+        )
+        return SpeechStage(order, session, voice, synthesis)
+
+    def close(self) -> None:
+        """Holds nothing of its own."""
+
+
+class SpeechStage:
+    """One voice: each sentence becomes one audio item, or more where the port takes only shorter ones."""
+
+    # `voice` and `synthesis` are a PiperVoice and a SynthesisConfig, whose library has no types.
+    def __init__(self, order: StageOrder, session: Session, voice: Any, synthesis: Any) -> None:
+        self._session = session
+        self._voice = voice
+        self._synthesis = synthesis
+        self._sends_rate = find_port(order.outputs, "rate") is not None
+        audio = next(port for port in order.outputs if port.name == "audio")
+        self._most_samples = audio.dimensions[0].max_extent
+
+    @property
+    def thread_settings(self) -> Mapping[str, str]:
+        """Threads in force, read back from the session."""
+        return self._session.thread_settings
+
+    @property
+    def sample_rate(self) -> int:
+        """Samples a second of the voice."""
+        return int(self._voice.config.sample_rate)
+
+    def example(self) -> Mapping[str, Sequence[Value]]:
+        """Returns one word."""
+        return {"text": ["Hello."]}
+
+    def run(self, execution: Execution) -> None:
+        """Speaks each text as soon as it comes."""
+        if self._sends_rate:
+            execution.send("rate", np.array(self.sample_rate, dtype=np.int32))
+        for text in execution.items("text"):
+            for audio in self._speak(str(text)):
+                execution.send("audio", audio)
+
+    def _speak(self, text: str) -> Iterator[Array]:
+        for chunk in self._voice.synthesize(text, self._synthesis):
+            samples: Array = chunk.audio_int16_array
+            for start in range(0, len(samples), self._most_samples):
+                yield samples[start : start + self._most_samples]
+
+    def release(self) -> None:
+        """Closes the voice."""
+        self._voice = None
+        self._session.close()
+
+
+def _read_config(order: StageOrder) -> Mapping[str, Any]:  # JSON of a Piper voice
+    path: Path = single_file(order, ".onnx.json")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise LoadFailedError(f"stage {order.stage_id}: {path.name} is not JSON") from error
+    if not isinstance(config, dict):
+        raise LoadFailedError(f"stage {order.stage_id}: {path.name} is not a JSON object")
+    return config
+
+
+def _check_config(order: StageOrder, options: OptionReader, config: Any) -> None:  # a PiperConfig
+    if config.phoneme_type.value not in _PHONEME_TYPES:
+        raise LoadFailedError(
+            f"stage {order.stage_id}: the voice wants phonemes of type"
+            f" {config.phoneme_type.value!r}; this worker has {', '.join(_PHONEME_TYPES)}"
+        )
+    stated = options.integer("sample_rate", config.sample_rate, low=1, high=384_000)
+    if stated != config.sample_rate:
+        raise FieldInvalidError(
+            f"stage {order.stage_id}: option 'sample_rate' is {stated};"
+            f" the voice speaks at {config.sample_rate}",
+            stage=order.stage_id,
+            option="sample_rate",
+        )
