@@ -1,1 +1,1 @@
-"""Coordinator: reads a plan, places its stages, runs the workers and streams tensors between them."""
+"""The coordinator: reads a plan, places its stages, runs its workers and streams tensors."""

@@ -46,7 +46,9 @@ def main() -> None:
         stubs = generate(Path(folder))
     committed = {f.name: f.read_text() for f in TARGET.glob("*_pb2*")}
     if "--check" in sys.argv[1:]:
-        stale = sorted(n for n in stubs.keys() | committed.keys() if stubs.get(n) != committed.get(n))
+        stale = sorted(
+            n for n in stubs.keys() | committed.keys() if stubs.get(n) != committed.get(n)
+        )
         if stale:
             raise SystemExit(f"stubs are stale, run `poe protos`: {', '.join(stale)}")
         return

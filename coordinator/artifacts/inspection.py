@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from coordinator.artifacts.opening import open_inside
+from coordinator.artifacts.specification import ArtifactFile
+from coordinator.facts.ids import ArtifactId
 from stagewire.errors import (
     ArtifactCorruptError,
     ArtifactMissingError,
     PathForbiddenError,
     StageError,
 )
-
-from coordinator.artifacts.opening import open_inside
-from coordinator.artifacts.specification import ArtifactFile
-from coordinator.facts.ids import ArtifactId
 
 CHUNK_BYTES: Final = 1 << 20
 

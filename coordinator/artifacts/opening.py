@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from stagewire.errors import PathForbiddenError
-
 from coordinator.artifacts.paths import safe_parts
+from stagewire.errors import PathForbiddenError
 
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Non-blocking, so that a fifo put there after the check cannot hold the caller.

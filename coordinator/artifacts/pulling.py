@@ -12,12 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from stagewire.errors import (
-    ArtifactCorruptError,
-    ArtifactMissingError,
-    ArtifactUnavailableError,
-)
-
 from coordinator.artifacts.inspection import CHUNK_BYTES, difference, inspect
 from coordinator.artifacts.layout import Layout
 from coordinator.artifacts.locking import acquire, holding
@@ -35,6 +29,11 @@ from coordinator.artifacts.specification import (
 )
 from coordinator.artifacts.wheels import fetch_wheel
 from coordinator.facts.sizes import format_size
+from stagewire.errors import (
+    ArtifactCorruptError,
+    ArtifactMissingError,
+    ArtifactUnavailableError,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from stagewire.errors import ArtifactCorruptError
-
 from coordinator.artifacts.layout import Layout
 from coordinator.artifacts.publishing import publish
 from coordinator.artifacts.specification import Artifact
+from stagewire.errors import ArtifactCorruptError
 
 
 @dataclass(frozen=True, slots=True)

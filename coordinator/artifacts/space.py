@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from stagewire.errors import DiskFullError
-
 from coordinator.artifacts.specification import ArtifactFile, PypiSource, Wheel
 from coordinator.facts.ids import ArtifactId
 from coordinator.facts.sizes import format_size
+from stagewire.errors import DiskFullError
 
 FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 

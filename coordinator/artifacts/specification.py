@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from stagewire.errors import PlanInvalidError
-
 from coordinator.artifacts.paths import safe_parts
 from coordinator.facts.ids import ArtifactId
+from stagewire.errors import PlanInvalidError
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _PYPI: Final = re.compile(

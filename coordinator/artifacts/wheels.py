@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Final
 
 import uv
+
+from coordinator.artifacts.leash_linux import leashed
+from coordinator.artifacts.space import FULL_ERRNOS
+from coordinator.artifacts.specification import Wheel
 from stagewire.errors import (
     ArtifactCorruptError,
     ArtifactUnavailableError,
     EnvironmentBrokenError,
 )
-
-from coordinator.artifacts.leash_linux import leashed
-from coordinator.artifacts.space import FULL_ERRNOS
-from coordinator.artifacts.specification import Wheel
 
 _POLL_SECONDS: Final = 0.2
 _SHOWN_LINES: Final = 6

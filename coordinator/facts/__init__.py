@@ -1,1 +1,1 @@
-"""What the whole coordinator speaks of: ids, byte sizes, grades, verdicts. Dataclasses and enums, nothing else."""
+"""What the whole coordinator speaks of: ids, sizes, grades, verdicts; nothing that acts."""

@@ -9,14 +9,15 @@ from typing import Any
 
 import grpc
 import grpc.aio
+
 from stagewire import status
-from stagewire.channel import RpcMethodHandler, ServicerContext
+from stagewire.channel import RpcMethodHandler, ServerInterceptor, ServicerContext
 from stagewire.errors import InternalFaultError, StageError, TokenInvalidError
 
 _log = logging.getLogger(__name__)
 
 
-class Guard(grpc.aio.ServerInterceptor[Any, Any]):
+class Guard(ServerInterceptor):
     """Lets a call through to its servicer, and no exception's text back out.
 
     `tokens` names the token of each service by its full name. A service that is not named is

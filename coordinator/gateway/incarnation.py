@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from coordinator.facts.ids import Incarnation, StageId, WorkerId
 from stagewire.envelope import Waiting, take_envelope
 from stagewire.errors import StageError
 from stagewire.status import from_message
 from stagewire.v1 import capability_pb2, tensor_pb2
 from stagewire.v1 import gateway_pb2 as pb
-
-from coordinator.facts.ids import Incarnation, StageId, WorkerId
 
 
 class ExecutionEvents(Protocol):

@@ -4,11 +4,15 @@ import asyncio
 import contextlib
 import hmac
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
+
+from coordinator.facts.ids import Incarnation, WorkerId
+from coordinator.gateway.guard import Guard
+from coordinator.gateway.incarnation import Attached
 from stagewire import WIRE_VERSION
 from stagewire.channel import ServicerContext, make_server
 from stagewire.envelope import open_envelope
@@ -22,10 +26,6 @@ from stagewire.errors import (
 )
 from stagewire.v1 import gateway_pb2 as pb
 from stagewire.wiretime import to_duration
-
-from coordinator.facts.ids import Incarnation, WorkerId
-from coordinator.gateway.guard import Guard
-from coordinator.gateway.incarnation import Attached
 
 SERVICE: Final = "stagewire.v1.GatewayService"
 _GONE_GRACE_SECONDS: Final = 1.0
@@ -86,10 +86,10 @@ class Gateway:
         """Ends every call and the listener."""
         await self._server.stop(grace=0.2)
 
-    def expect(self, token: str, make: Callable[[], Expectation]) -> "asyncio.Future[Attached]":
+    def expect(self, token: str, expectation: Expectation) -> "asyncio.Future[Attached]":
         """Announces a process that was started with this token; returns its attachment to come."""
         future: asyncio.Future[Attached] = asyncio.get_running_loop().create_future()
-        self._expected[token] = (make(), future)
+        self._expected[token] = (expectation, future)
         future.add_done_callback(lambda _: self._expected.pop(token, None))
         return future
 

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from stagewire.errors import ConstraintExceededError
-
 from coordinator.ledger.budgets import load_excess_bytes, steady_bytes
 from coordinator.ledger.constraints import Constraint
 from coordinator.ledger.reservation import Lifetime, Owner, Reservation
+from stagewire.errors import ConstraintExceededError
 
 _MIB: Final = 1 << 20
 

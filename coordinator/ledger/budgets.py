@@ -5,8 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from stagewire.limits import WINDOW_BYTES
-
 from coordinator.facts.ids import ConstraintId, PipelineId, StageId, WorkerId
 from coordinator.facts.proof import Grade
 from coordinator.facts.sizes import format_size
@@ -19,6 +17,7 @@ from coordinator.ledger.reservation import (
     transport_owner,
     worker_owner,
 )
+from stagewire.limits import WINDOW_BYTES
 
 COORDINATOR_BYTES: Final = 96 << 20
 """What the coordinator's own process is allowed: interpreter, gRPC, state of the requests."""
@@ -117,7 +116,8 @@ def _stage_reservations(stage: StageBudget, leaf: ConstraintId) -> Iterable[Rese
         ),
     )
     for lifetime, size_bytes, purpose, field in lines:
-        if size_bytes:
+        # Even of nothing there is a reservation: what has none may not load.
+        if size_bytes or lifetime is Lifetime.RESIDENT:
             yield Reservation(owner, lifetime, size_bytes, leaf, process, purpose, plan_field=field)
 
 

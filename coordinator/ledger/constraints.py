@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from stagewire.errors import FieldInvalidError
-
 from coordinator.facts.ids import ConstraintId, PoolId
 from coordinator.facts.proof import Grade
+from stagewire.errors import FieldInvalidError
 
 HOST_RAM: Final = PoolId("host:ram")
 PHYSICAL: Final = ConstraintId("machine:physical")

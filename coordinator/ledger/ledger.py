@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from stagewire.errors import InternalFaultError, MemoryBusyError
-
 from coordinator.facts.ids import ConstraintId, Incarnation
 from coordinator.ledger.arithmetic import Charge, exceeded
 from coordinator.ledger.budgets import BudgetKind, FailedBudget, load_excess_bytes, steady_bytes
@@ -11,6 +9,7 @@ from coordinator.ledger.constraints import Constraint, ConstraintTree
 from coordinator.ledger.reservation import Lifetime, Measurement, Owner, Reservation
 from coordinator.ledger.snapshot import ClaimState, ConstraintLine, LedgerSnapshot, ReservationLine
 from coordinator.ledger.turnstile import PendingLoad, loads_that_may_begin
+from stagewire.errors import InternalFaultError, MemoryBusyError
 
 
 class Ledger:

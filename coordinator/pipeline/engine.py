@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from coordinator.facts.ids import ExecutionId, PipelineId, RequestId, StageId
+from coordinator.pipeline.request import HostedStage, OutputSink, RunningRequest
+from coordinator.pipeline.topology import Topology
 from stagewire.errors import (
     FieldInvalidError,
     LaneFullError,
@@ -17,10 +20,6 @@ from stagewire.errors import (
     StageError,
 )
 from stagewire.limits import ID_PATTERN, REMEMBERED_REQUESTS, REQUESTS, matches_id
-
-from coordinator.facts.ids import ExecutionId, PipelineId, RequestId, StageId
-from coordinator.pipeline.request import HostedStage, OutputSink, RunningRequest
-from coordinator.pipeline.topology import Topology
 
 _RETRY_MS = 200
 

@@ -5,11 +5,10 @@ Pure.
 
 from dataclasses import dataclass, field
 
+from coordinator.pipeline.topology import Endpoint, Source
 from stagewire.errors import PayloadCorruptError, StageError, TensorMismatchError
 from stagewire.items import ChunkOrder, transport_of
 from stagewire.v1 import tensor_pb2 as pb
-
-from coordinator.pipeline.topology import Endpoint, Source
 
 
 @dataclass(slots=True)

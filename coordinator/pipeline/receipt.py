@@ -1,10 +1,9 @@
 """The receipt of a finished request: where each stage ran, what it took, what crossed each edge."""
 
+from coordinator.pipeline.request import RunningRequest, StageRun
 from stagewire.v1 import capability_pb2
 from stagewire.v1 import coordinator_pb2 as pb
 from stagewire.wiretime import to_duration
-
-from coordinator.pipeline.request import RunningRequest, StageRun
 
 
 def make_receipt(request: RunningRequest) -> pb.Receipt:

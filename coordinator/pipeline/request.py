@@ -6,6 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from coordinator.facts.ids import DeviceId, ExecutionId, RequestId, StageId, WorkerId
+from coordinator.facts.proof import Grade, Verdict
+from coordinator.gateway.incarnation import Attached
+from coordinator.pipeline.flow import Flow
+from coordinator.pipeline.history import StageHistory
+from coordinator.pipeline.topology import Endpoint, Topology
 from stagewire.errors import (
     DeadlineExceededError,
     FieldInvalidError,
@@ -16,13 +22,6 @@ from stagewire.items import payload_of
 from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import gateway_pb2, tensor_pb2
 from stagewire.wiretime import to_duration, to_seconds
-
-from coordinator.facts.ids import DeviceId, ExecutionId, RequestId, StageId, WorkerId
-from coordinator.facts.proof import Grade, Verdict
-from coordinator.gateway.incarnation import Attached
-from coordinator.pipeline.flow import Flow
-from coordinator.pipeline.history import StageHistory
-from coordinator.pipeline.topology import Endpoint, Topology
 
 
 @dataclass(frozen=True, slots=True)

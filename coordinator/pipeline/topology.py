@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from stagewire.ports import Dimension, Port
-from stagewire.tensor import DataType
-
 from coordinator.facts.ids import PipelineId, StageId
 from coordinator.facts.ports import PortType
+from stagewire.ports import Dimension, Port
+from stagewire.tensor import DataType
 
 
 @dataclass(frozen=True, slots=True)

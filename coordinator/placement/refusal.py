@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from stagewire.errors import PlacementRefusedError
-
 from coordinator.placement.requirement import LostCandidate, StageRequirement
+from stagewire.errors import PlacementRefusedError
 
 
 def refused(

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn, TypeAlias
 
 import yaml
-from stagewire.limits import PLAN_BYTES, PLAN_DEPTH, PLAN_NODES
 from yaml.events import (
     AliasEvent,
     DocumentStartEvent,
@@ -26,6 +25,7 @@ from yaml.events import (
 from coordinator.plan.positions import START, FieldPath, Position, Positions
 from coordinator.plan.problems import Problem, shown
 from coordinator.plan.scalars import resolve_plain
+from stagewire.limits import PLAN_BYTES, PLAN_DEPTH, PLAN_NODES
 
 Json: TypeAlias = Any
 """Value of any field as it stands in the file, hence Any."""
@@ -44,6 +44,8 @@ class Document:
     value: Json
     positions: Positions
     problems: tuple[Problem, ...]
+    unreadable: frozenset[FieldPath]
+    """Fields whose value stands for another one, so that it means nothing here."""
     is_complete: bool
     """Whether the text was read to its end; otherwise `value` is worth nothing."""
 
@@ -66,6 +68,7 @@ def read_document(content: bytes) -> Document:
         builder.root,
         Positions(builder.values, builder.keys),
         tuple(builder.problems),
+        frozenset(builder.unreadable),
         is_complete,
     )
 
@@ -133,6 +136,7 @@ class _Builder:
     values: dict[FieldPath, Position] = field(default_factory=dict)
     keys: dict[FieldPath, Position] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    unreadable: set[FieldPath] = field(default_factory=set)
     _open: list[_Container] = field(default_factory=list)
     _node_count: int = 0
 
@@ -233,8 +237,12 @@ class _Builder:
         elif getattr(event, "tag", None) is not None:
             what = f"has a tag ({shown(getattr(event, 'tag', ''))[1:-1]})"
         if what:
-            self.problems.append(Problem(path, what, "write the value itself", position=position))
+            self._add_unreadable(path, what, "write the value itself", position)
         return not what
+
+    def _add_unreadable(self, path: FieldPath, what: str, remedy: str, position: Position) -> None:
+        self.problems.append(Problem(path, what, remedy, position=position))
+        self.unreadable.add(path)
 
     def _scalar(self, event: ScalarEvent, path: FieldPath, position: Position) -> Json:
         is_plain = event.implicit[0]
@@ -243,6 +251,5 @@ class _Builder:
         try:
             return resolve_plain(event.value)
         except ValueError as error:
-            remedy = "put it in quotes if it is text"
-            self.problems.append(Problem(path, str(error), remedy, position=position))
+            self._add_unreadable(path, str(error), "put it in quotes if it is text", position)
             return event.value

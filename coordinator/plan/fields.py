@@ -12,7 +12,6 @@ from pydantic import (
     Tag,
     WithJsonSchema,
 )
-from stagewire.limits import ID_PATTERN
 
 from coordinator.facts.ids import ArtifactId, PipelineId, PortId, StageId, WorkerId
 from coordinator.facts.ports import Extent
@@ -34,6 +33,7 @@ from coordinator.plan.sources import (
     check_relative_path,
     parse_source,
 )
+from stagewire.limits import ID_PATTERN
 
 _SIZE_PATTERN = r"^[0-9]{1,15}(\.[0-9]{1,6})?\s?(B|KiB|MiB|GiB|TiB)$"
 _LARGEST_SIZE = 1 << 50

@@ -5,8 +5,6 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from stagewire.errors import PipelineUnknownError, PlanInvalidError
-
 from coordinator.facts.ids import PipelineId, StageId
 from coordinator.facts.ports import PortType
 from coordinator.plan.ports import PortRef, why_not_connectable
@@ -14,6 +12,7 @@ from coordinator.plan.positions import FieldPath, spell_path
 from coordinator.plan.problems import Problem, suggest
 from coordinator.plan.references import PlanParts
 from coordinator.plan.schema import PipelineSpec, Plan, StageSpec
+from stagewire.errors import PipelineUnknownError, PlanInvalidError
 
 _StageSpecs = Mapping[StageId, StageSpec | None]
 

@@ -3,11 +3,9 @@
 import errno
 import hashlib
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-
-from stagewire.errors import PlanInvalidError
-from stagewire.limits import PLAN_BYTES
 
 from coordinator.plan.documents import read_document
 from coordinator.plan.graph import check_pipelines
@@ -16,6 +14,8 @@ from coordinator.plan.problems import Problem, plan_invalid
 from coordinator.plan.references import check_references
 from coordinator.plan.schema import Plan
 from coordinator.plan.validation import validate
+from stagewire.errors import PlanInvalidError
+from stagewire.limits import PLAN_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +61,15 @@ def parse_plan(content: bytes, path: Path) -> LoadedPlan:
         plan, parts, found = validate(document)
         found += check_references(parts)
         found += check_pipelines(parts)
-        reported = [problem.path for problem in document.problems]
-        problems += [problem for problem in found if not _is_within(problem.path, reported)]
+        problems += [item for item in found if not _follows(item.path, document.unreadable)]
     if problems or plan is None:
         raise plan_invalid(problems, str(path), document.positions)
     return LoadedPlan(plan, path, hashlib.sha256(content).hexdigest(), document.positions)
 
 
-def _is_within(path: FieldPath, reported: list[FieldPath]) -> bool:
-    """Whether a field was reported as unreadable, so that its value means nothing."""
-    return any(path[: len(outer)] == outer for outer in reported)
+def _follows(path: FieldPath, unreadable: Collection[FieldPath]) -> bool:
+    """Whether a problem may only follow from a field that could not be read."""
+    return any(path[: len(outer)] == outer or outer[: len(path)] == path for outer in unreadable)
 
 
 def _read(path: Path) -> bytes:

@@ -3,10 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from stagewire.limits import STRING_ELEMENTS, TENSOR_BYTES, TENSOR_DIMENSION, TENSOR_RANK
-
 from coordinator.facts.ids import PortId, StageId
 from coordinator.facts.ports import DataTypeName, Extent, PortType
+from stagewire.limits import STRING_ELEMENTS, TENSOR_BYTES, TENSOR_DIMENSION, TENSOR_RANK
 
 PORT_NAME_PATTERN = "^[a-z0-9][a-z0-9_-]{0,63}$"
 """Form of the ids of stages and ports; without a dot, which divides them in `stage.port`."""

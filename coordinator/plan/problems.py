@@ -4,9 +4,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from stagewire.errors import PlanInvalidError
-
 from coordinator.plan.positions import FieldPath, Position, Positions, spell_path
+from stagewire.errors import PlanInvalidError
 
 _SHOWN_PROBLEMS = 100
 _SHOWN_CHARACTERS = 60

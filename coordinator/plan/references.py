@@ -73,5 +73,5 @@ def _check_workers(
 
 
 def _unknown(path: tuple[str | int, ...], what: str, word: str, known: Iterable[str]) -> Problem:
-    remedy = f"{suggest(word, known)} otherwise describe it under {what}s"
-    return Problem(path, f'names the {what} "{word}", which the plan does not describe', remedy)
+    what = f'names the {what} "{word}", which the plan does not describe'
+    return Problem(path, what, suggest(word, known))

@@ -16,19 +16,25 @@ from coordinator.plan.schema import ArtifactSpec, PipelineSpec, Plan, StageSpec,
 
 _Spec = TypeVar("_Spec", bound=BaseModel)
 _NAME_REMEDY = "use a-z, 0-9, - and _, beginning with a letter or digit"
+_MAPPING = ("must be a mapping", "write NAME: VALUE on lines below it")
+_LIST = ("must be a list", "write its entries in brackets")
+_WHOLE_NUMBER = ("must be a whole number", "write digits alone")
 _KINDS = {
-    "string_type": "must be text",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_type": "must be a number",
-    "bool_type": "must be true or false",
-    "dict_type": "must be a mapping of names to values",
-    "mapping_type": "must be a mapping of names to values",
-    "model_type": "must be a mapping of fields to values",
-    "model_attributes_type": "must be a mapping of fields to values",
-    "tuple_type": "must be a list",
-    "list_type": "must be a list",
-    "artifact_choice": "must be the name of an artifact, or a mapping of device kinds to names",
+    "string_type": ("must be text", "put it in quotes"),
+    "int_type": _WHOLE_NUMBER,
+    "int_from_float": _WHOLE_NUMBER,
+    "float_type": ("must be a number", "write one such as 0.5"),
+    "bool_type": ("must be true or false", "write one of the two"),
+    "dict_type": _MAPPING,
+    "mapping_type": _MAPPING,
+    "model_type": _MAPPING,
+    "model_attributes_type": _MAPPING,
+    "tuple_type": _LIST,
+    "list_type": _LIST,
+    "artifact_choice": (
+        "must be the name of an artifact, or a mapping of device kinds to names",
+        "write one name",
+    ),
 }
 
 
@@ -126,10 +132,10 @@ def _words(details: ErrorDetails, value: Json) -> tuple[str, str]:
         what, _, remedy = str(context["error"]).partition("; ")
         return (what if isinstance(value, dict) else f"{shown(value)} {what}"), remedy
     if kind in _KINDS:
-        remedy = (
-            "put it in quotes" if kind == "string_type" and _is_scalar(value) else "write it so"
-        )
-        return f"{_KINDS[kind]}, not {_described(value)}", remedy
+        what, remedy = _KINDS[kind]
+        if kind == "string_type" and (value is None or not _is_scalar(value)):
+            remedy = "write a text"
+        return f"{what}, not {_described(value)}", remedy
     if kind in {"literal_error", "enum"}:
         known = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
         return f"{shown(value)} is not allowed here", suggest(str(value), known)

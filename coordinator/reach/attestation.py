@@ -4,9 +4,8 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from stagewire.errors import EnvironmentStaleError
-
 from coordinator.reach.naming import normalized
+from stagewire.errors import EnvironmentStaleError
 
 
 def record_digests(python_site: Path, names: Iterable[str]) -> dict[str, str]:

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stagewire.errors import EnvironmentBrokenError, EnvironmentMissingError
-
 from coordinator.reach.downloads import DownloadEstimate, estimate_download
 from coordinator.reach.import_check import SystemLibraryMissingError, check_imports
 from coordinator.reach.installing import install_editable, install_wheels
@@ -16,6 +14,7 @@ from coordinator.reach.locking_linux import locked
 from coordinator.reach.projects import WorkerProject, file_digest, read_worker_project
 from coordinator.reach.tool import Phase, Report, UvTool
 from coordinator.reach.wheels import Wheel, WheelStore
+from stagewire.errors import EnvironmentBrokenError, EnvironmentMissingError
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Final
 
-from stagewire.errors import EnvironmentBrokenError
-
 from coordinator.reach.attestation import record_digests
 from coordinator.reach.interpreters import ask_interpreter
 from coordinator.reach.layout import Environment
+from stagewire.errors import EnvironmentBrokenError
 
 _OLDEST_PYTHON: Final = (3, 10)
 _PROBE: Final = """

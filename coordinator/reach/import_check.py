@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from stagewire.errors import EnvironmentBrokenError
-
 from coordinator.reach.variables import worker_environment
+from stagewire.errors import EnvironmentBrokenError
 
 CHECK_SECONDS: Final = 300.0
 _SHOWN_LINES: Final = 20

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from stagewire.errors import EnvironmentMissingError
-
 from coordinator.reach.downloads import exported_requirements
 from coordinator.reach.interpreters import Interpreter
 from coordinator.reach.layout import EnvironmentFolder
 from coordinator.reach.projects import WorkerProject
 from coordinator.reach.tool import Phase, UvTool, build_failure
+from stagewire.errors import EnvironmentMissingError
 
 
 def install_wheels(
@@ -97,7 +96,7 @@ def _run(
         is_download_allowed=is_download_allowed,
         folder=folder.path.parent,
     )
-    if result.is_network_missing and not is_download_allowed:
+    if result.is_cache_short and not is_download_allowed:
         raise EnvironmentMissingError(f"packages of {project.name} must be downloaded")
     if not result.is_success:
         raise build_failure(f"installing the environment of {project.name}", result)

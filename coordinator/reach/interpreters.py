@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from stagewire.errors import EnvironmentBrokenError
-
 from coordinator.reach.key import InterpreterIdentity
 from coordinator.reach.tool import Phase, UvTool, build_failure
 from coordinator.reach.variables import worker_environment
+from stagewire.errors import EnvironmentBrokenError
 
 PROBE_SECONDS: Final = 60.0
 _PROBE: Final = """

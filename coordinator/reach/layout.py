@@ -118,7 +118,7 @@ class EnvironmentShelf:
         """Clears what interrupted builds left and returns a new folder to build in."""
         for pattern in (f"{_BUILDING}*", f"{_REMOVING}*"):
             for rest in self.path.glob(pattern):
-                # A tool that outlived its coordinator may still write there; the next build clears that.
+                # A tool that outlived its coordinator may still write there.
                 shutil.rmtree(rest, ignore_errors=True)
         building = tempfile.mkdtemp(prefix=f"{_BUILDING}{key[:_NAME_LENGTH]}-", dir=self.path)
         return EnvironmentFolder(Path(building), self._python_version)

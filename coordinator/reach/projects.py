@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import tomllib
-from stagewire.errors import EnvironmentBuildError
 
 from coordinator.reach.naming import normalized
+from stagewire.errors import EnvironmentBuildError
 
 _LEFT_OUT: Final = frozenset({"__pycache__", "dist", "build", "wheels", "node_modules"})
 

@@ -10,11 +10,10 @@ import subprocess
 import threading
 from typing import Final
 
-from stagewire.errors import WorkerStartError
-
 from coordinator.reach.starting import START_LINE_BYTES, ExitStatus, StartOrder
 from coordinator.reach.variables import worker_environment
 from coordinator.reach.worker_log import WorkerLog
+from stagewire.errors import WorkerStartError
 
 _READ_BYTES: Final = 64 << 10
 _LAST_READS: Final = 16
@@ -93,6 +92,7 @@ class LinuxProcess:
         self._output: int | None = output_reader
         self._log = log
         self._exit_status: ExitStatus | None = None
+        self._is_closed = False
         self._ended = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         os.set_blocking(output_reader, False)
@@ -145,7 +145,9 @@ class LinuxProcess:
         if self._output is not None:
             self._close_output(self._output)
         self.close_input()
-        self._log.close()
+        if not self._is_closed:
+            self._log.close()
+            self._is_closed = True
 
     def _on_output(self) -> None:
         if self._output is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import uv
+
 from stagewire.errors import DiskFullError, EnvironmentBuildError
 
 KEPT_LINES: Final = 20
@@ -49,6 +50,8 @@ _PASSED_ON: Final = frozenset(
         "no_proxy",
     }
 )
+_PROGRESS: Final = ("Downloading", "Downloaded", "Prepared", "Installed", "Built")
+"""Lines of uv that say how far it is; the rest is shown only with a failure."""
 _SOURCE_DATE: Final = "1580601600"
 """Any fixed date makes two builds of the same sources the same wheel; this is hatchling's own."""
 
@@ -82,11 +85,16 @@ class ToolResult:
         return self.exit_code == 0
 
     @property
-    def is_network_missing(self) -> bool:
-        """Whether it failed because it was run offline."""
-        # uv 0.8 to 0.13 say "the network was disabled" or "Network connectivity is disabled".
+    def is_cache_short(self) -> bool:
+        """Whether it failed, as a run without network does when the cache lacks something.
+
+        uv names the network only sometimes; where it has never seen a package, it finds no version.
+        """
         lines = [line.lower() for line in self.last_lines]
-        return any("network" in line and "disabled" in line for line in lines)
+        return not self.is_success and any(
+            "no solution found" in line or ("network" in line and "disabled" in line)
+            for line in lines
+        )
 
 
 class UvTool:
@@ -102,7 +110,7 @@ class UvTool:
     def run(
         self, phase: Phase, arguments: Sequence[str], *, is_offline: bool, folder: Path
     ) -> ToolResult:
-        """Runs uv in a folder to its end and reports each line that it writes.
+        """Runs uv in a folder to its end and reports how far it is.
 
         Raises:
             DiskFullError: the disk is full.
@@ -132,7 +140,7 @@ class UvTool:
     ) -> ToolResult:
         """Runs uv with what its cache holds, and with the network only if that was not enough."""
         result = self.run(phase, arguments, is_offline=True, folder=folder)
-        if result.is_network_missing and is_download_allowed and not os.environ.get("UV_OFFLINE"):
+        if result.is_cache_short and is_download_allowed and not os.environ.get("UV_OFFLINE"):
             return self.run(phase, arguments, is_offline=False, folder=folder)
         return result
 
@@ -154,7 +162,7 @@ class UvTool:
             try:
                 for line in process.stderr or ():
                     lines.append(line.rstrip())
-                    if lines[-1].strip():
+                    if lines[-1].strip().startswith(_PROGRESS):
                         self._report(phase, lines[-1].strip())
             except BaseException:
                 process.kill()

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from stagewire.errors import EnvironmentBuildError, EnvironmentMissingError
-
 from coordinator.reach.interpreters import Interpreter
 from coordinator.reach.locking_linux import locked
 from coordinator.reach.projects import LocalProject, source_digest
 from coordinator.reach.tool import Phase, Report, UvTool, build_failure
+from stagewire.errors import EnvironmentBuildError, EnvironmentMissingError
 
 _KEPT_WHEELS: Final = 4
 """Newest wheels of one project that stay: several checkouts may share the cache."""
@@ -87,7 +86,7 @@ class WheelStore:
                 Phase.WHEELS, arguments, is_download_allowed=is_download_allowed, folder=folder
             )
             if not result.is_success:
-                if result.is_network_missing and not is_download_allowed:
+                if result.is_cache_short and not is_download_allowed:
                     raise EnvironmentMissingError(
                         f"the build backend of {project.name} must be downloaded"
                     )

@@ -8,11 +8,11 @@ from typing import Final
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
-from stagewire.channel import GenericRpcHandler, make_server
-from stagewire.errors import BindUnsafeError, StateHeldError
 
 from coordinator.gateway.guard import Guard
 from coordinator.serve import operators, public
+from stagewire.channel import GenericRpcHandler, make_server
+from stagewire.errors import BindUnsafeError, StateHeldError
 
 _HEALTH: Final = "grpc.health.v1.Health"
 _GRACE_SECONDS: Final = 0.5

@@ -3,11 +3,11 @@
 from typing import Final, Protocol
 
 import grpc
+
+from coordinator.facts.ids import WorkerId
 from stagewire.channel import GenericRpcHandler, ServicerContext
 from stagewire.v1 import management_pb2 as pb
 from stagewire.wiretime import to_seconds
-
-from coordinator.facts.ids import Incarnation, WorkerId
 
 SERVICE: Final = "stagewire.v1.ManagementService"
 
@@ -18,8 +18,8 @@ class Operations(Protocol):
     def request_stop(self, drain_seconds: float | None) -> int:
         """Begins to stop; returns how many requests are running."""
 
-    def restart_worker(self, worker: WorkerId) -> Incarnation:
-        """Starts a worker again; returns the number of its next life.
+    def restart_worker(self, worker: WorkerId) -> None:
+        """Starts a worker again.
 
         Raises:
             WorkerUnknownError: the plan has no such worker.
@@ -61,5 +61,5 @@ class ManagementService:
         self, request: pb.RestartWorkerRequest, _context: ServicerContext
     ) -> pb.RestartWorkerResponse:
         """Starts one worker again."""
-        incarnation = self._operations.restart_worker(WorkerId(request.worker_id))
-        return pb.RestartWorkerResponse(next_incarnation=incarnation)
+        self._operations.restart_worker(WorkerId(request.worker_id))
+        return pb.RestartWorkerResponse()

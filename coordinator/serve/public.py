@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator
 from typing import Final, Protocol, TypeVar
 
 import grpc
-from stagewire.channel import GenericRpcHandler, ServicerContext
-from stagewire.errors import CancelledError, FieldInvalidError
-from stagewire.frame import split
-from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
-from stagewire.v1 import coordinator_pb2 as pb
 
 from coordinator.pipeline.engine import Engine
 from coordinator.pipeline.request import RunningRequest
 from coordinator.pipeline.topology import Endpoint
 from coordinator.serve.sinks import StreamSink, UnarySink
+from stagewire.channel import GenericRpcHandler, ServicerContext
+from stagewire.errors import CancelledError, FieldInvalidError
+from stagewire.frame import split
+from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
+from stagewire.v1 import coordinator_pb2 as pb
 
 SERVICE: Final = "stagewire.v1.CoordinatorService"
 

@@ -4,15 +4,14 @@ import asyncio
 from collections import deque
 from typing import Final
 
+from coordinator.pipeline.receipt import make_receipt
+from coordinator.pipeline.request import RunningRequest
+from coordinator.pipeline.topology import Endpoint
 from stagewire.errors import MessageTooBigError, StageError
 from stagewire.frame import join
 from stagewire.limits import MESSAGE_BYTES
 from stagewire.v1 import coordinator_pb2 as pb
 from stagewire.v1 import tensor_pb2
-
-from coordinator.pipeline.receipt import make_receipt
-from coordinator.pipeline.request import RunningRequest
-from coordinator.pipeline.topology import Endpoint
 
 _ANSWER_BYTES: Final = MESSAGE_BYTES // 2
 """Largest payload of one answer: the other half of a message is left to receipts and headers."""

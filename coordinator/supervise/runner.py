@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
+from coordinator.facts.ids import Incarnation, WorkerId
+from coordinator.supervise.policy import GiveUp, RestartHistory, RestartLimits
 from stagewire.errors import (
     Refusal,
     StageError,
@@ -17,9 +19,6 @@ from stagewire.errors import (
     WorkerLostError,
     WorkerStartError,
 )
-
-from coordinator.facts.ids import Incarnation, WorkerId
-from coordinator.supervise.policy import GiveUp, RestartHistory, RestartLimits
 
 _log = logging.getLogger(__name__)
 _EXIT_GRACE_SECONDS: Final = 1.0
@@ -43,7 +42,7 @@ class Process(Protocol):
     async def wait(self) -> object:
         """Waits until the process has ended and its group is gone; returns how, as text."""
 
-    def kill_group(self) -> None:
+    def kill_group(self) -> object:
         """Ends the process and everything that it started, at once."""
 
 
@@ -77,6 +76,7 @@ class WorkerRunner:
         start_deadline_seconds: float,
         limits: RestartLimits,
         changed: Callable[[], None],
+        next_incarnation: Callable[[], Incarnation],
     ) -> None:
         self.worker = worker
         self.phase = WorkerPhase.PENDING
@@ -88,6 +88,7 @@ class WorkerRunner:
         self._start_deadline = start_deadline_seconds
         self._limits = limits
         self._changed = changed
+        self._next_incarnation = next_incarnation
         self._history = RestartHistory()
         self._woken = asyncio.Event()
         self._is_stopping = False
@@ -106,11 +107,10 @@ class WorkerRunner:
             await self._pause(error)
         self._set(WorkerPhase.STOPPED)
 
-    def start_again(self) -> Incarnation:
-        """Starts a worker that was given up, or is waiting, at once; returns its next life."""
+    def start_again(self) -> None:
+        """Starts a worker that was given up, or waits for its next start, at once."""
         self._history = self._history.reset()
         self._woken.set()
-        return Incarnation(self.incarnation + 1)
 
     def stop(self) -> None:
         """Makes `run` end after the present incarnation; the caller cancels it to end at once."""
@@ -119,8 +119,7 @@ class WorkerRunner:
 
     async def _live(self) -> StageError:
         """Lives one incarnation; returns why it ended."""
-        self.incarnation = Incarnation(self.incarnation + 1)
-        incarnation = self.incarnation
+        incarnation = self.incarnation = self._next_incarnation()
         self._set(WorkerPhase.STARTING)
         try:
             process = await self._life.start(incarnation)

@@ -6,7 +6,7 @@ a channel, or Attach and Exchange would share a connection; no retries of gRPC's
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
 import grpc.aio
@@ -19,6 +19,12 @@ RpcMethodHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 """Handler of any shape, for interceptors."""
 GenericRpcHandler: TypeAlias = "grpc.GenericRpcHandler[Any, Any]"
 """Handlers of one service."""
+
+if TYPE_CHECKING:
+    ServerInterceptor = grpc.aio.ServerInterceptor[Any, Any]
+else:
+    # Generic in gRPC's typing alone.
+    ServerInterceptor = grpc.aio.ServerInterceptor
 
 _FRAMING_BYTES = 64 << 10
 _SIZES = [

@@ -91,9 +91,11 @@ def read_endpoint(folder: Path) -> Endpoint:
         ) from None
     except OSError as error:
         raise PathForbiddenError(f"{path} cannot be opened: {error.strerror}") from None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         _check_owner(path, os.fstat(descriptor))
-        raw = file.read(ENDPOINT_BYTES + 1)
+        raw = os.read(descriptor, ENDPOINT_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(raw) > ENDPOINT_BYTES:
         raise CoordinatorUnreachableError(f"{path} is over {ENDPOINT_BYTES} bytes; start again")
     try:

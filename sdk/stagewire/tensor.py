@@ -26,7 +26,7 @@ from stagewire.limits import (
 
 Array: TypeAlias = NDArray[Any]
 """An array of any element type: the type is a run-time fact of each tensor."""
-Value: TypeAlias = "Array | str | bytes"
+Value: TypeAlias = Array | str | bytes
 
 
 class DataType(enum.IntEnum):

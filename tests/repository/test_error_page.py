@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
 from stagewire import errors
 from stagewire.errors import (
     Code,

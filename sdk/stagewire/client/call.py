@@ -30,7 +30,7 @@ from stagewire.tensor import Value
 from stagewire.v1 import coordinator_pb2 as pb
 
 Start: TypeAlias = Callable[[Iterator[bytes]], Any]
-"""Starts a call; the stream that gRPC returns has no public type that can be cancelled, hence Any."""
+"""Starts a call; what gRPC returns has no public type that can be cancelled, hence Any."""
 Source: TypeAlias = "Value | Iterable[Value]"
 """Items of one input: a single value, or any iterable of values."""
 
@@ -47,9 +47,9 @@ class Output:
 class Call:
     """A running request: a context manager that is iterated for its outputs.
 
-    Leaving the `with` before the last output cancels the request. Sending and iterating may happen in
-    different threads, and must when the inputs exceed the credit that a pipeline grants while nobody
-    takes its outputs.
+    Leaving the `with` before the last output cancels the request. Sending and iterating may happen
+    in different threads, and must when the inputs exceed the credit that a pipeline grants while
+    nobody takes its outputs.
     """
 
     def __init__(self, start: Start, opening: bytes, sources: Mapping[str, Source]) -> None:
@@ -96,6 +96,7 @@ class Call:
         return self
 
     def __next__(self) -> Output:
+        self._check_entered()
         with self._outcome.changed:
             self._outcome.changed.wait_for(lambda: self._arrived or self._outcome.is_over)
             if not self._arrived:
@@ -116,6 +117,7 @@ class Call:
             FieldInvalidError: there is no such input, it has ended, or the value has no wire type.
             StageError: the request failed.
         """
+        self._check_entered()
         self._inputs.send(port, value)
 
     def end(self, port: str | None = None) -> None:
@@ -125,6 +127,7 @@ class Call:
             FieldInvalidError: there is no such input.
             StageError: the request failed.
         """
+        self._check_entered()
         if port is not None:
             self._inputs.end(port)
         else:
@@ -141,6 +144,7 @@ class Call:
         Raises:
             StageError: the request failed before.
         """
+        self._check_entered()
         with self._outcome.changed:
             self._outcome.changed.wait_for(
                 lambda: self._request_id is not None or self._outcome.is_over
@@ -162,6 +166,12 @@ class Call:
             if self._receipt is None or self._arrived or not self._outcome.is_over:
                 raise RuntimeError("the receipt comes after the last output; iterate to the end")
             return self._receipt
+
+    def _check_entered(self) -> None:
+        if self._stream is None:
+            raise RuntimeError(
+                "a call starts when it is entered: `with client.infer(...) as call:`"
+            )
 
     def _settle(self, failure: BaseException | None) -> None:
         self._outcome.settle(failure)

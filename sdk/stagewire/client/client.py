@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -137,7 +137,8 @@ class Client:
             StageError: the call failed.
         """
         with _failures():
-            stream = self._watch_state(
+            # What gRPC returns has no public type that can be cancelled, hence Any.
+            stream: Any = self._watch_state(
                 pb.WatchStateRequest(), timeout=timeout, metadata=self._metadata
             )
             try:

@@ -70,8 +70,8 @@ class Outputs:
 class Window:
     """Credit of one output, at the end that grants it.
 
-    Both ends begin with the whole window. What was consumed is granted back in halves of it, so that
-    a stream of small items does not cost a message for each.
+    Both ends begin with the whole window. What was consumed is granted back in halves of it, so
+    that a stream of small items does not cost a message for each.
     """
 
     def __init__(self) -> None:

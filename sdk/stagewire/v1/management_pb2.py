@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dstagewire/v1/management.proto\x12\x0cstagewire.v1\x1a\x1egoogle/protobuf/duration.proto\"C\n\x0fShutdownRequest\x12\x30\n\rdrain_timeout\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\",\n\x10ShutdownResponse\x12\x18\n\x10running_requests\x18\x01 \x01(\r\")\n\x14RestartWorkerRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\"1\n\x15RestartWorkerResponse\x12\x18\n\x10next_incarnation\x18\x01 \x01(\x04\x32\xb8\x01\n\x11ManagementService\x12I\n\x08Shutdown\x12\x1d.stagewire.v1.ShutdownRequest\x1a\x1e.stagewire.v1.ShutdownResponse\x12X\n\rRestartWorker\x12\".stagewire.v1.RestartWorkerRequest\x1a#.stagewire.v1.RestartWorkerResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dstagewire/v1/management.proto\x12\x0cstagewire.v1\x1a\x1egoogle/protobuf/duration.proto\"C\n\x0fShutdownRequest\x12\x30\n\rdrain_timeout\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\",\n\x10ShutdownResponse\x12\x18\n\x10running_requests\x18\x01 \x01(\r\")\n\x14RestartWorkerRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\"\x17\n\x15RestartWorkerResponse2\xb8\x01\n\x11ManagementService\x12I\n\x08Shutdown\x12\x1d.stagewire.v1.ShutdownRequest\x1a\x1e.stagewire.v1.ShutdownResponse\x12X\n\rRestartWorker\x12\".stagewire.v1.RestartWorkerRequest\x1a#.stagewire.v1.RestartWorkerResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,7 +39,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESTARTWORKERREQUEST']._serialized_start=194
   _globals['_RESTARTWORKERREQUEST']._serialized_end=235
   _globals['_RESTARTWORKERRESPONSE']._serialized_start=237
-  _globals['_RESTARTWORKERRESPONSE']._serialized_end=286
-  _globals['_MANAGEMENTSERVICE']._serialized_start=289
-  _globals['_MANAGEMENTSERVICE']._serialized_end=473
+  _globals['_RESTARTWORKERRESPONSE']._serialized_end=260
+  _globals['_MANAGEMENTSERVICE']._serialized_start=263
+  _globals['_MANAGEMENTSERVICE']._serialized_end=447
 # @@protoc_insertion_point(module_scope)

@@ -74,14 +74,8 @@ class RestartWorkerResponse(google.protobuf.message.Message):
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 
-    NEXT_INCARNATION_FIELD_NUMBER: builtins.int
-    next_incarnation: builtins.int
-    """Life that the worker will have."""
     def __init__(
         self,
-        *,
-        next_incarnation: builtins.int = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["next_incarnation", b"next_incarnation"]) -> None: ...
 
 global___RestartWorkerResponse = RestartWorkerResponse

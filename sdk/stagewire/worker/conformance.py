@@ -12,18 +12,14 @@ It needs no test framework. With pytest, each check becomes one test:
         check(trial)
 """
 
-import math
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Final
 
-import numpy as np
-
-from stagewire.errors import OutputContractError, StageError, TensorMismatchError
+from stagewire.errors import OutputContractError, StageError
 from stagewire.tensor import Value, encode
 from stagewire.worker.executor import (
     ExecutionEnded,
@@ -31,190 +27,11 @@ from stagewire.worker.executor import (
     LoadedStage,
     StageOrder,
 )
+from stagewire.worker.local_execution import ConformanceError, LocalExecution, require
 
 __all__ = ["CHECKS", "ConformanceError", "LocalExecution", "Trial"]
 
 _DESCRIBE_SECONDS: Final = 2.0
-
-
-class ConformanceError(AssertionError):
-    """An executor broke a rule that its host relies on."""
-
-
-def _require(is_met: bool, rule: str) -> None:
-    if not is_met:
-        raise ConformanceError(rule)
-
-
-class LocalExecution:
-    """An execution in memory, whose other side is a caller on another thread.
-
-    The caller uses `feed`, `end`, `grant`, `cancel` and `take`; the executor uses the rest. `credit` is
-    the number of items that each output may send before `grant`; None for any number.
-    """
-
-    def __init__(
-        self,
-        order: StageOrder,
-        *,
-        credit: int | None = None,
-        deadline_seconds: float = math.inf,
-        refuses_outputs: bool = False,
-    ) -> None:
-        self._order = order
-        self._inputs = {port.name: port for port in order.inputs}
-        self._outputs = {port.name: port for port in order.outputs}
-        self._waiting: dict[str, deque[Value]] = {name: deque() for name in self._inputs}
-        self._has_ended = dict.fromkeys(self._inputs, False)
-        self._sent: dict[str, list[tuple[Value, bytes]]] = {name: [] for name in self._outputs}
-        self._taken = dict.fromkeys(self._outputs, 0)
-        self._credit = dict.fromkeys(self._outputs, math.inf if credit is None else credit)
-        self._deadline = time.monotonic() + deadline_seconds
-        self._refuses_outputs = refuses_outputs
-        self._is_cancelled = False
-        self._is_over = False
-        self._changed = threading.Condition()
-
-    # --- the caller's side ---
-
-    def feed(self, port: str, value: Value) -> None:
-        """Sends one item to an input port; arrays arrive as read-only copies."""
-        if isinstance(value, np.ndarray):
-            value = value.copy()
-            value.flags.writeable = False
-        descriptor, _ = encode(value)
-        self._inputs[port].check(descriptor)
-        with self._changed:
-            self._waiting[port].append(value)
-            self._changed.notify_all()
-
-    def end(self, *ports: str) -> None:
-        """Ends input ports; all of them when none is named."""
-        with self._changed:
-            for port in ports or self._inputs:
-                self._has_ended[port] = True
-            self._changed.notify_all()
-
-    def feed_all(self, inputs: Mapping[str, Sequence[Value]]) -> None:
-        """Feeds items to every port and ends all of them."""
-        for port, values in inputs.items():
-            for value in values:
-                self.feed(port, value)
-        self.end()
-
-    def grant(self, items: int) -> None:
-        """Lets each output send more items."""
-        with self._changed:
-            for port in self._credit:
-                self._credit[port] += items
-            self._changed.notify_all()
-
-    def cancel(self) -> None:
-        """Ends the execution early."""
-        with self._changed:
-            self._is_cancelled = True
-            self._changed.notify_all()
-
-    def take(self, port: str, timeout_seconds: float) -> Value | None:
-        """Waits for the next item of an output port; None when the run ends without one.
-
-        Raises:
-            ConformanceError: neither came in time.
-        """
-        with self._changed:
-            index = self._taken[port]
-            came = self._changed.wait_for(
-                lambda: len(self._sent[port]) > index or self._is_over, timeout_seconds
-            )
-            _require(came, f"nothing came out of port {port!r} within {timeout_seconds:.0f} s")
-            if len(self._sent[port]) <= index:
-                return None
-            self._taken[port] += 1
-            return self._sent[port][index][0]
-
-    @property
-    def outputs(self) -> dict[str, list[Value]]:
-        """Everything that was sent so far."""
-        with self._changed:
-            return {port: [value for value, _ in sent] for port, sent in self._sent.items()}
-
-    def conclude(self) -> None:
-        """Checks what holds after a run that returned.
-
-        Raises:
-            ConformanceError: an item changed after it was sent, or a port did not get its item.
-        """
-        for port, sent in self._sent.items():
-            for value, payload in sent:
-                _require(
-                    bytes(encode(value)[1]) == payload, f"an item of {port!r} changed once sent"
-                )
-            if not self._outputs[port].is_stream:
-                _require(len(sent) == 1, f"port {port!r} got {len(sent)} items instead of one")
-
-    def run(self, stage: LoadedStage) -> None:
-        """Runs a stage on this thread."""
-        try:
-            stage.run(self)
-        finally:
-            with self._changed:
-                self._is_over = True
-                self._changed.notify_all()
-
-    # --- the executor's side ---
-
-    @property
-    def remaining_seconds(self) -> float:
-        """Time until the deadline."""
-        return self._deadline - time.monotonic()
-
-    def receive(self, port: str) -> Value | None:
-        """Waits for the next item of an input port; None after the last one."""
-        with self._changed:
-            self._wait(lambda: bool(self._waiting[port]) or self._has_ended[port])
-            return self._waiting[port].popleft() if self._waiting[port] else None
-
-    def items(self, port: str) -> Iterator[Value]:
-        """Iterates over `receive` until the end of the port."""
-        while (value := self.receive(port)) is not None:
-            yield value
-
-    def send(self, port: str, value: Value) -> None:
-        """Keeps one output item, waiting for credit."""
-        if port not in self._outputs:
-            raise OutputContractError(f"the stage has no output port {port!r}")
-        if self._refuses_outputs:
-            raise OutputContractError(f"port {port!r} refuses every item, as it was told to")
-        descriptor, payload = encode(value)
-        try:
-            self._outputs[port].check(descriptor)
-        except TensorMismatchError as error:
-            raise OutputContractError(error.message) from error
-        if self._sent[port] and not self._outputs[port].is_stream:
-            raise OutputContractError(f"port {port!r} is no stream and got a second item")
-        with self._changed:
-            self._wait(lambda: self._credit[port] > 0)
-            self._credit[port] -= 1
-            self._sent[port].append((value, bytes(payload)))
-            self._changed.notify_all()
-
-    def check(self) -> None:
-        """Returns while the execution goes on."""
-        with self._changed:
-            self._raise_if_ended()
-
-    def _wait(self, is_ready: Callable[[], bool]) -> None:
-        self._raise_if_ended()
-        while not is_ready():
-            remaining = self.remaining_seconds
-            self._changed.wait(None if remaining == math.inf else max(remaining, 0.0))
-            self._raise_if_ended()
-
-    def _raise_if_ended(self) -> None:
-        if self._is_cancelled:
-            raise ExecutionEnded("cancelled")
-        if self.remaining_seconds <= 0:
-            raise ExecutionEnded("deadline")
 
 
 class _Run:
@@ -230,13 +47,13 @@ class _Run:
     def _work(self) -> None:
         try:
             self._execution.run(self._trial.stage)
-        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
+        except BaseException as error:  # handed to the thread that waits
             self._error = error
 
     def wait(self, what: str) -> BaseException | None:
         """Waits for the end; returns what the run raised."""
         self._thread.join(self._trial.patience_seconds)
-        _require(not self._thread.is_alive(), f"the run did not end: {what}")
+        require(not self._thread.is_alive(), f"the run did not end: {what}")
         return self._error
 
     def expect_return(self, what: str) -> None:
@@ -248,14 +65,14 @@ class _Run:
     def expect_ended(self, what: str) -> None:
         """Waits for the end, which must be that of a cancelled execution."""
         error = self.wait(what)
-        _require(
+        require(
             isinstance(error, ExecutionEnded),
             f"{what}: the run must let ExecutionEnded pass, it ended with {error!r}",
         )
 
 
 class Trial:
-    """One stage of an executor with inputs to run it on; a context manager that loads and releases it."""
+    """One stage of an executor and inputs for it; a context manager that loads and releases it."""
 
     def __init__(
         self,
@@ -334,20 +151,20 @@ def check_describe_is_cheap_and_consistent(trial: Trial) -> None:
     took = time.monotonic() - began
     imported = {name.partition(".")[0] for name in set(sys.modules) - before}
     foreign = imported - set(sys.stdlib_module_names) - {"stagewire"}
-    _require(not foreign, f"describe imported {', '.join(sorted(foreign))}")
-    _require(took < _DESCRIBE_SECONDS, f"describe took {took:.1f} s")
-    _require(rows == list(executor.describe()), "describe gave two different answers")
-    _require(bool(rows), "describe gave no row")
-    _require(all(row.executor == executor.name for row in rows), "a row names another executor")
+    require(not foreign, f"describe imported {', '.join(sorted(foreign))}")
+    require(took < _DESCRIBE_SECONDS, f"describe took {took:.1f} s")
+    require(rows == list(executor.describe()), "describe gave two different answers")
+    require(bool(rows), "describe gave no row")
+    require(all(row.executor == executor.name for row in rows), "a row names another executor")
     row = next((row for row in rows if row.device == trial.order.device), None)
     if row is None:
         raise ConformanceError(f"describe has no row for the device {trial.order.device!r}")
-    _require(not row.unavailable_reason, f"the executor is unavailable: {row.unavailable_reason}")
-    _require(
+    require(not row.unavailable_reason, f"the executor is unavailable: {row.unavailable_reason}")
+    require(
         not trial.order.artifact_format or trial.order.artifact_format in row.formats,
         f"describe lacks the format {trial.order.artifact_format!r} that load accepts",
     )
-    _require(
+    require(
         not trial.order.function or trial.order.function in row.functions,
         f"describe lacks the function {trial.order.function!r} that load accepts",
     )
@@ -356,11 +173,11 @@ def check_describe_is_cheap_and_consistent(trial: Trial) -> None:
 
 def check_a_load_reports_progress_and_threads(trial: Trial) -> None:
     """A load says what it does, and the stage says which threads are in force."""
-    _require(bool(trial.phases), "load reported no progress")
-    _require(all(trial.phases), "load reported an empty phase")
+    require(bool(trial.phases), "load reported no progress")
+    require(all(trial.phases), "load reported an empty phase")
     settings = trial.stage.thread_settings
-    _require(bool(settings), "thread_settings is empty")
-    _require(
+    require(bool(settings), "thread_settings is empty")
+    require(
         all(isinstance(item, str) for pair in settings.items() for item in pair),
         "thread_settings must map texts to texts",
     )
@@ -376,7 +193,7 @@ def check_an_unknown_option_is_refused(trial: Trial) -> None:
     try:
         stage = executor.load(order, lambda _: None)
     except StageError as error:
-        _require("no-such-option" in error.message, f"the refusal does not name it: {error}")
+        require("no-such-option" in error.message, f"the refusal does not name it: {error}")
     else:
         stage.release()
         raise ConformanceError("an unknown option was accepted")
@@ -387,14 +204,14 @@ def check_an_unknown_option_is_refused(trial: Trial) -> None:
 def check_the_example_runs(trial: Trial) -> None:
     """The stage runs on its own example, which fits its ports."""
     example = trial.stage.example()
-    _require(set(example) == {port.name for port in trial.order.inputs}, "example lacks a port")
+    require(set(example) == {port.name for port in trial.order.inputs}, "example lacks a port")
     trial.complete(example, "the example")
 
 
 def check_outputs_obey_the_ports(trial: Trial) -> None:
     """The given inputs produce items that fit the ports, and do not change once sent."""
     outputs = trial.complete(trial.inputs, "the inputs")
-    _require(any(outputs.values()), "the inputs produced no item")
+    require(any(outputs.values()), "the inputs produced no item")
 
 
 def check_two_runs_are_independent(trial: Trial) -> None:
@@ -402,7 +219,7 @@ def check_two_runs_are_independent(trial: Trial) -> None:
     first = trial.complete(trial.inputs, "the first run")
     second = trial.complete(trial.inputs, "the second run")
     if trial.is_deterministic:
-        _require(_same(first, second), "two runs on equal inputs gave different outputs")
+        require(_same(first, second), "two runs on equal inputs gave different outputs")
 
 
 def check_outputs_wait_for_credit(trial: Trial) -> None:
@@ -410,7 +227,7 @@ def check_outputs_wait_for_credit(trial: Trial) -> None:
     execution = LocalExecution(trial.order, credit=0)
     execution.feed_all(trial.inputs)
     run = trial.start(execution)
-    _require(not any(execution.outputs.values()), "an item left without credit")
+    require(not any(execution.outputs.values()), "an item left without credit")
     execution.grant(1 << 20)
     run.expect_return("credit came late")
     execution.conclude()
@@ -428,7 +245,7 @@ def check_streams_without_items_end(trial: Trial) -> None:
     execution = LocalExecution(trial.order)
     execution.feed_all(inputs)
     error = trial.start(execution).wait("streams without items")
-    _require(isinstance(error, StageError), f"streams without items must be refused, not {error!r}")
+    require(isinstance(error, StageError), f"streams without items must be refused, not {error!r}")
 
 
 def check_a_cancel_ends_a_wait_for_input(trial: Trial) -> None:
@@ -476,7 +293,7 @@ def check_a_failed_run_leaves_the_next_one_working(trial: Trial) -> None:
     execution = LocalExecution(trial.order, refuses_outputs=True)
     execution.feed_all(trial.inputs)
     error = trial.start(execution).wait("an output was refused")
-    _require(
+    require(
         isinstance(error, OutputContractError),
         f"the run must pass on what `send` raised, it ended with {error!r}",
     )

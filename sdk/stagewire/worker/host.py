@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import grpc
+
 from stagewire import WIRE_VERSION, status
 from stagewire.credit import Credit
 from stagewire.errors import StageError, StageNotResidentError

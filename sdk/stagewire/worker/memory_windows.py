@@ -1,6 +1,7 @@
 """Memory of this process on Windows, where private commit stands for anonymous memory."""
 
 import psutil
+
 from stagewire.worker.memory import MemoryUsage
 
 

@@ -16,8 +16,8 @@ from stagewire.errors import (
     LoadFailedError,
     TensorMismatchError,
 )
-from stagewire.tensor import DataType
 from stagewire.ports import Port
+from stagewire.tensor import DataType
 from stagewire.worker.executor import StageOrder
 
 

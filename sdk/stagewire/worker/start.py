@@ -5,6 +5,7 @@ import sys
 from dataclasses import dataclass
 
 import psutil
+
 from stagewire.v1 import capability_pb2
 
 

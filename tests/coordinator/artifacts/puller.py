@@ -5,11 +5,10 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-from stagewire.errors import StageError
-
 from coordinator.artifacts.progress import Phase
 from coordinator.artifacts.specification import from_spec
 from coordinator.artifacts.store import ArtifactStore
+from stagewire.errors import StageError
 
 
 def tell(line):

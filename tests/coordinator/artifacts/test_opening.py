@@ -2,9 +2,9 @@ import os
 import socket
 
 import pytest
-from stagewire.errors import PathForbiddenError
 
 from coordinator.artifacts.opening import open_inside
+from stagewire.errors import PathForbiddenError
 
 pytestmark = pytest.mark.unit
 

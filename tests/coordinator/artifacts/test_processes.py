@@ -5,10 +5,10 @@ import threading
 
 import psutil
 import pytest
-from stagewire.errors import ArtifactMissingError
 
 from coordinator.artifacts.progress import Phase
 from coordinator.artifacts.store import ArtifactStatus
+from stagewire.errors import ArtifactMissingError
 
 pytestmark = pytest.mark.integration
 

@@ -1,7 +1,6 @@
 from types import SimpleNamespace
 
 import pytest
-from stagewire.errors import PathForbiddenError, PlanInvalidError
 
 from coordinator.artifacts.space import peak_bytes
 from coordinator.artifacts.specification import (
@@ -13,6 +12,7 @@ from coordinator.artifacts.specification import (
     from_spec,
     parse_source,
 )
+from stagewire.errors import PathForbiddenError, PlanInvalidError
 
 pytestmark = pytest.mark.unit
 

@@ -3,16 +3,16 @@ import os
 import re
 
 import pytest
+
+from coordinator.artifacts.inspection import ProblemKind
+from coordinator.artifacts.progress import Phase
+from coordinator.artifacts.store import ArtifactStatus
 from stagewire.errors import (
     ArtifactCorruptError,
     ArtifactMissingError,
     ArtifactUnavailableError,
     PathForbiddenError,
 )
-
-from coordinator.artifacts.inspection import ProblemKind
-from coordinator.artifacts.progress import Phase
-from coordinator.artifacts.store import ArtifactStatus
 
 pytestmark = pytest.mark.integration
 

@@ -1,14 +1,14 @@
 import os
 
 import pytest
+
+from coordinator.artifacts.progress import Phase
+from coordinator.artifacts.store import ArtifactStatus
 from stagewire.errors import (
     ArtifactCorruptError,
     ArtifactMissingError,
     ArtifactUnavailableError,
 )
-
-from coordinator.artifacts.progress import Phase
-from coordinator.artifacts.store import ArtifactStatus
 
 pytestmark = pytest.mark.integration
 

@@ -1,4 +1,5 @@
 import pytest
+
 from coordinator.facts.ports import DataTypeName, Extent, PortType
 
 pytestmark = pytest.mark.unit

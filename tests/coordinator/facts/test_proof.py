@@ -1,6 +1,7 @@
 import itertools
 
 import pytest
+
 from coordinator.facts.proof import Grade, Verdict
 
 pytestmark = pytest.mark.unit

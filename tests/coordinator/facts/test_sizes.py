@@ -1,7 +1,8 @@
 import pytest
-from coordinator.facts.sizes import format_size, parse_size
 from hypothesis import given
 from hypothesis import strategies as st
+
+from coordinator.facts.sizes import format_size, parse_size
 
 pytestmark = pytest.mark.unit
 

@@ -1,8 +1,6 @@
 import pytest
-from stagewire.errors import ConstraintExceededError, FieldInvalidError
-from stagewire.limits import WINDOW_BYTES
 
-from coordinator.facts.ids import ConstraintId, PipelineId, PoolId, StageId, WorkerId
+from coordinator.facts.ids import ConstraintId, Incarnation, PipelineId, PoolId, StageId, WorkerId
 from coordinator.facts.proof import Grade
 from coordinator.ledger.budgets import (
     COORDINATOR_BYTES,
@@ -19,6 +17,8 @@ from coordinator.ledger.constraints import (
 )
 from coordinator.ledger.ledger import Ledger
 from coordinator.ledger.reservation import Lifetime, Owner, Reservation, stage_owner
+from stagewire.errors import ConstraintExceededError, FieldInvalidError
+from stagewire.limits import WINDOW_BYTES
 
 pytestmark = pytest.mark.unit
 
@@ -84,6 +84,15 @@ def test_a_load_peak_below_the_resident_size_adds_nothing():
     reservations = make_plan(leaf, make_stage("hear", 260, load_peak=100))
 
     assert all(item.lifetime is not Lifetime.LOAD for item in reservations)
+
+
+def test_a_stage_that_states_no_memory_has_a_reservation_of_nothing():
+    ledger, leaf = make_ledger(2000)
+    ledger.admit(make_plan(leaf, make_stage("split", 0)))
+
+    ledger.queue_load(stage_owner(StageId("split")), Incarnation(1))
+
+    assert ledger.next_loads() == (stage_owner(StageId("split")),)
 
 
 def test_a_plan_that_does_not_fit_changes_nothing_and_shows_the_arithmetic():

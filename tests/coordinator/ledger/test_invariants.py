@@ -10,13 +10,13 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from stagewire.errors import StageError
 
 from coordinator.facts.ids import ConstraintId, Incarnation, PoolId
 from coordinator.facts.proof import Grade
 from coordinator.ledger.constraints import Constraint
 from coordinator.ledger.ledger import Ledger
 from coordinator.ledger.reservation import Lifetime, Owner, Reservation
+from stagewire.errors import StageError
 
 pytestmark = pytest.mark.unit
 

@@ -1,5 +1,4 @@
 import pytest
-from stagewire.errors import ConstraintExceededError, InternalFaultError, MemoryBusyError
 
 from coordinator.facts.ids import ConstraintId, Incarnation
 from coordinator.ledger.budgets import BudgetKind
@@ -8,6 +7,7 @@ from coordinator.ledger.ledger import Ledger
 from coordinator.ledger.reservation import Lifetime, Owner, Reservation
 from coordinator.ledger.snapshot import ClaimState
 from coordinator.ledger.turnstile import PendingLoad, loads_that_may_begin
+from stagewire.errors import ConstraintExceededError, InternalFaultError, MemoryBusyError
 
 pytestmark = pytest.mark.unit
 

@@ -1,5 +1,4 @@
 import pytest
-from stagewire.errors import PlacementRefusedError
 
 from coordinator.devices.rows import CapabilityRow
 from coordinator.facts.ids import ArtifactId, DeviceId, StageId, WorkerId
@@ -11,6 +10,7 @@ from coordinator.placement.requirement import (
     WorkerOffer,
 )
 from coordinator.placement.search import place
+from stagewire.errors import PlacementRefusedError
 
 pytestmark = pytest.mark.unit
 

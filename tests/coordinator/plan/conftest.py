@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from coordinator.plan.loading import parse_plan
 from stagewire.errors import PlanInvalidError
 

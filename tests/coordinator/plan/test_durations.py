@@ -1,7 +1,8 @@
 import pytest
-from coordinator.plan.durations import format_duration, parse_duration
 from hypothesis import given
 from hypothesis import strategies as st
+
+from coordinator.plan.durations import format_duration, parse_duration
 
 pytestmark = pytest.mark.unit
 

@@ -1,4 +1,7 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from coordinator.facts.ports import DataTypeName, Extent, PortType
 from coordinator.plan.ports import (
     PortRef,
@@ -7,8 +10,6 @@ from coordinator.plan.ports import (
     parse_port_ref,
     why_not_connectable,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 pytestmark = pytest.mark.unit
 

@@ -1,9 +1,10 @@
 import json
 
 import pytest
-from coordinator.plan.scalars import resolve_plain
 from hypothesis import given
 from hypothesis import strategies as st
+
+from coordinator.plan.scalars import resolve_plain
 
 pytestmark = pytest.mark.unit
 
@@ -53,7 +54,7 @@ def test_the_words_and_numbers_of_json_are_values(text, value):
     "text", ["9223372036854775808", "9" * 64, "9" * 5000, "1e400", "-1e400", f"{'1' * 500}e3"]
 )
 def test_a_number_that_cannot_be_kept_is_refused(text):
-    with pytest.raises(ValueError, match="reads as a .*number"):
+    with pytest.raises(ValueError, match=r"reads as a .*number"):
         resolve_plain(text)
 
 

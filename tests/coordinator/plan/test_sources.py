@@ -1,7 +1,8 @@
 import pytest
-from coordinator.plan.sources import FileSource, PackageSource, check_relative_path, parse_source
 from hypothesis import given
 from hypothesis import strategies as st
+
+from coordinator.plan.sources import FileSource, PackageSource, check_relative_path, parse_source
 
 pytestmark = pytest.mark.unit
 

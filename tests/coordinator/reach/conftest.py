@@ -67,10 +67,11 @@ class Checkout:
     def home(self) -> Path:
         return self.root / "environments" / "worker-tiny"
 
-    def builder(self, **options) -> EnvironmentBuilder:
-        return EnvironmentBuilder(
-            self.root, lambda phase, detail: self.reports.append((phase, detail)), **options
-        )
+    def builder(self, report=None, **options) -> EnvironmentBuilder:
+        return EnvironmentBuilder(self.root, report or self.note, **options)
+
+    def note(self, phase: Phase, detail: str) -> None:
+        self.reports.append((phase, detail))
 
     def builder_without_tools(self) -> EnvironmentBuilder:
         return self.builder(uv=Path("/nonexistent/uv"))

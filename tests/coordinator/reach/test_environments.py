@@ -3,18 +3,19 @@ import os
 import shutil
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
+
+from coordinator.reach.attestation import check_attestation
+from coordinator.reach.foreign import foreign_environment
+from coordinator.reach.tool import Phase
 from stagewire.errors import (
     EnvironmentBrokenError,
     EnvironmentBuildError,
     EnvironmentMissingError,
     EnvironmentStaleError,
 )
-
-from coordinator.reach.attestation import check_attestation
-from coordinator.reach.foreign import foreign_environment
-from coordinator.reach.tool import Phase
 
 pytestmark = pytest.mark.integration
 
@@ -89,7 +90,6 @@ def test_editing_the_sdk_builds_another_environment_without_network(built, no_ne
     assert after.key != before.key
     assert (edited(before), edited(after)) == ("", "second")
     assert after.distributions["stagewire"] != before.distributions["stagewire"]
-    assert after.distributions["worker-tiny"] == before.distributions["worker-tiny"]
     with pytest.raises(EnvironmentStaleError, match="stagewire"):
         check_attestation(
             expected_key=after.key,
@@ -130,8 +130,7 @@ def test_an_interrupted_build_is_built_again(checkout, at):
         if detail.startswith(at):
             raise Interrupted
 
-    builder = checkout.builder()
-    builder._report = builder._tool._report = interrupt
+    builder = checkout.builder(interrupt)
     with pytest.raises(Interrupted):
         builder.ensure(checkout.worker, is_download_allowed=True)
     assert checkout.builder().find(checkout.worker) is None
@@ -175,7 +174,7 @@ def test_a_damaged_environment_is_built_again(built, damage):
 
     after = built.builder().ensure(built.worker, is_download_allowed=False)
 
-    assert after == before
+    assert (after.key, after.folder) == (before.key, before.folder)
     assert attested(after) == after.distributions
     assert len(made_environments(built)) == 1
 
@@ -296,9 +295,9 @@ def test_two_coordinators_build_once(checkout):
 
 
 def test_a_build_can_be_stopped(checkout):
-    builder = checkout.builder()
-    stopping = lambda phase, detail: builder.stop() if phase is Phase.INSTALL else None  # noqa: E731
-    builder._report = builder._tool._report = stopping
+    builder = checkout.builder(
+        lambda phase, detail: builder.stop() if phase is Phase.INSTALL else None
+    )
 
     with pytest.raises(EnvironmentBuildError, match="stopped"):
         builder.ensure(checkout.worker, is_download_allowed=True)
@@ -335,4 +334,4 @@ def test_an_interpreter_without_the_worker_is_refused(bare_environment, tmp_path
     with pytest.raises(EnvironmentBrokenError, match="cannot be run"):
         foreign_environment(tmp_path / "python", "worker_none")
     with pytest.raises(EnvironmentBrokenError, match="does not answer"):
-        foreign_environment(shutil.which("true"), "worker_none")
+        foreign_environment(Path(shutil.which("true")), "worker_none")

@@ -39,7 +39,7 @@ FORMATS: Final = tuple(
 INPUTS: Final = (PortRule("prompt", DataType.UTF8),)
 OUTPUTS: Final = (PortRule("text", DataType.UTF8, is_stream=True),)
 PROMPT_BATCH: Final = 128
-"""Tokens of a prompt that are computed between two looks at a cancel: about a second on one thread."""
+"""Tokens of a prompt that are computed between two looks at a cancel: about a second."""
 _MAGIC: Final = b"GGUF"
 
 
@@ -91,8 +91,8 @@ class LlamacppExecutor:
             raise EnvironmentBrokenError(f"xllamacpp cannot be imported: {error}") from error
         progress("mapping weights")
         parameters = _parameters(xllamacpp.CommonParams(), order, settings, model)
-        # The library insists on a listener. It gets a socket in a folder of ours which is gone once it
-        # listens, so that nobody can connect, and a key that nobody knows.
+        # The library insists on a listener. It gets a socket in a folder of ours which is gone once
+        # it listens, so that nobody can connect, and a key that nobody knows.
         folder = tempfile.mkdtemp(prefix="stagewire-")
         parameters.hostnames = [str(Path(folder) / "s.sock")]
         parameters.api_keys = [secrets.token_hex(32)]
@@ -185,7 +185,7 @@ class _Answer:
             self._error = event.get("error")
             if self._error is None:
                 self._pass_on(event)
-        except BaseException as ended:  # noqa: BLE001 - native code would swallow it in silence
+        except BaseException as ended:  # native code would swallow it in silence
             self._ended = ended
         return self._ended is not None or self._error is not None
 
@@ -231,7 +231,7 @@ def read_settings(order: StageOrder) -> LlamacppSettings:
         repeat_penalty=options.number("repeat_penalty", 1.0, low=0.5, high=2.0),
         seed=options.integer("seed", 0, low=0, high=(1 << 32) - 2),
         stop=options.texts("stop", most=8),
-        # Off: a prefix from the cache is computed in other batches, and greedy text may then differ.
+        # Off: a prefix from the cache is computed in other batches, and greedy text may differ.
         cache_prompt=options.flag("cache_prompt", default=False),
     )
     options.finish()

@@ -53,12 +53,14 @@ class OnnxExecutor:
         check_format(order, FORMATS)
         options = OptionReader(order)
         extents = options.extents("example_extents")
+        settings = SessionSettings(
+            intra_op_threads=order.thread_count,
+            keeps_memory=options.flag("keep_memory", default=False),
+        )
         options.finish()
         model = single_file(order, ".onnx")
         progress("opening the graph")
-        session = open_session(
-            model, order.files, SessionSettings(intra_op_threads=order.thread_count)
-        )
+        session = open_session(model, order.files, settings)
         check_order(order, session.inputs, session.outputs)
         _check_streams(order)
         return OnnxStage(order, session, extents)
@@ -82,7 +84,7 @@ class OnnxStage:
         return self._session.thread_settings
 
     def example(self) -> Mapping[str, Sequence[Value]]:
-        """Returns zeros; variable extents are 1 unless the option `example_extents` says otherwise."""
+        """Returns zeros; variable extents are 1 or what the option `example_extents` says."""
         return {port.name: [self._zeros(port)] for port in self._inputs}
 
     def _zeros(self, port: Port) -> Value:
@@ -97,7 +99,7 @@ class OnnxStage:
         return np.zeros(shape, dtype=_NUMPY_TYPES[port.data_type])
 
     def run(self, execution: Execution) -> None:
-        """Runs the graph until its streams end; an item of a port that is no stream stays for all."""
+        """Runs the graph until its streams end; the item of a port that is no stream stays."""
         constant: dict[str, Value] = {}
         for port in self._inputs:
             if not port.is_stream:
@@ -128,9 +130,7 @@ class OnnxStage:
 
     def _run_once(self, execution: Execution, feeds: Mapping[str, Value]) -> None:
         execution.check()
-        for name, value in zip(
-            self._outputs, self._session.run(self._outputs, feeds), strict=True
-        ):
+        for name, value in zip(self._outputs, self._session.run(self._outputs, feeds), strict=True):
             execution.send(name, value)
 
     def release(self) -> None:

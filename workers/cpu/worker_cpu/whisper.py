@@ -1,6 +1,6 @@
 """Executor `whisper`: speech to text with a Whisper model in CTranslate2's form.
 
-Audio comes decoded and cut into utterances, so the library's own decoder and voice detection stay unused.
+Audio comes decoded and cut into utterances; the library's own means for both are unused.
 """
 
 import os
@@ -139,7 +139,7 @@ class WhisperStage:
             language=None if settings.language == AUTOMATIC else settings.language,
             task=settings.task,
             beam_size=settings.beam_size,
-            # One temperature: the library's ladder of them would sample, and differ from run to run.
+            # One temperature: the library's ladder of them would sample, and differ by the run.
             temperature=0.0,
             without_timestamps=True,
             condition_on_previous_text=False,

@@ -24,7 +24,7 @@ ELEMENT_TYPES: Final = {
     "tensor(double)": DataType.FLOAT64,
     "tensor(string)": DataType.UTF8,
 }
-"""Spelling of ONNX Runtime to element type; what is missing cannot pass through Python's binding."""
+"""Spelling of ONNX Runtime to element type; what is missing cannot pass the binding."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,13 +76,15 @@ class SpeechExecutor:
             noise_w_scale=options.number("noise_w_scale", config.noise_w_scale, low=0.0, high=2.0),
             volume=options.number("volume", 1.0, low=0.0, high=4.0),
         )
-        seed = options.integer("seed", 0, low=0, high=(1 << 31) - 1)
+        # Piper would open the graph with as many threads as there are cores.
+        settings = SessionSettings(
+            intra_op_threads=order.thread_count,
+            keeps_memory=options.flag("keep_memory", default=False),
+            seed=options.integer("seed", 0, low=0, high=(1 << 31) - 1),
+        )
         options.finish()
         progress("opening the voice")
-        # Piper would open the graph with as many threads as there are cores.
-        session = open_session(
-            model, order.files, SessionSettings(intra_op_threads=order.thread_count, seed=seed)
-        )
+        session = open_session(model, order.files, settings)
         voice = PiperVoice(
             session=session.library_session, config=config, download_dir=model.parent
         )
@@ -93,7 +95,7 @@ class SpeechExecutor:
 
 
 class SpeechStage:
-    """One voice: each sentence becomes one audio item, or more where the port takes only shorter ones."""
+    """One voice: each sentence becomes one audio item, or more where its port takes less."""
 
     # `voice` and `synthesis` are a PiperVoice and a SynthesisConfig, whose library has no types.
     def __init__(self, order: StageOrder, session: Session, voice: Any, synthesis: Any) -> None:

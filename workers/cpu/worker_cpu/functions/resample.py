@@ -1,7 +1,7 @@
 """Function `resample`: audio of any usual rate to 16 kHz mono.
 
 A polyphase filter with a Kaiser-windowed sinc: flat within 0.01 dB up to 0.88 of the lower Nyquist
-frequency, and 80 dB down from there on. A stream of items is one signal: its joints cannot be heard.
+frequency, and 80 dB down from there on. A stream of items is one signal: it has no audible joints.
 """
 
 import math
@@ -93,7 +93,8 @@ def _filter_bank(up: int, down: int, half: int) -> Array:
     window = np.i0(_KAISER_BETA * np.sqrt(np.clip(1.0 - (times / half) ** 2, 0.0, None)))
     bank = np.sinc(cutoff * times) * window
     # Each phase passes a constant unchanged, so that there is no ripple at the phases' rate.
-    return (bank / bank.sum(axis=1, keepdims=True)).astype(np.float32)
+    filters: Array = (bank / bank.sum(axis=1, keepdims=True)).astype(np.float32)
+    return filters
 
 
 def to_mono(audio: Array) -> Array:
@@ -102,7 +103,8 @@ def to_mono(audio: Array) -> Array:
         return audio
     if not audio.shape[1]:
         raise TensorMismatchError("the audio has no channel")
-    return audio.mean(axis=1, dtype=np.float32)
+    mono: Array = audio.mean(axis=1, dtype=np.float32)
+    return mono
 
 
 class ResampleStage:

@@ -1,7 +1,7 @@
 """Function `segment_voice`: audio to segments of speech, by the Silero voice model.
 
-The model sees windows of 32 ms with the end of the window before, and carries a state of its own from
-one to the next; both begin anew with each execution.
+The model sees windows of 32 ms with the end of the window before, and carries a state of its own
+from one to the next; both begin anew with each execution.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -121,16 +121,14 @@ def read_settings(order: StageOrder) -> SegmenterSettings:
     longest = speech.dimensions[0].max_extent // WINDOW
     if longest < settings.max_segment:
         raise FieldInvalidError(
-            f"stage {order.stage_id}: a segment may have {settings.max_segment * WINDOW} samples and"
-            f" port 'speech' takes {speech.dimensions[0].max_extent};"
+            f"stage {order.stage_id}: a segment may have {settings.max_segment * WINDOW} samples"
+            f" and port 'speech' takes {speech.dimensions[0].max_extent};"
             f" set the option 'max_segment_ms' to {longest * _WINDOW_MILLISECONDS} or less"
         )
     return settings
 
 
-def _read_windows(
-    options: OptionReader, name: str, default: int, *, low: int, high: int
-) -> int:
+def _read_windows(options: OptionReader, name: str, default: int, *, low: int, high: int) -> int:
     return options.integer(name, default, low=low, high=high) // _WINDOW_MILLISECONDS
 
 

@@ -1,4 +1,4 @@
-"""Function `split_sentences`: a text that grows to sentences, each as early as it is sure to be one."""
+"""Function `split_sentences`: a growing text to sentences, each as early as it is sure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,13 +11,18 @@ from stagewire.worker.executor import Execution, Progress, StageOrder
 from stagewire.worker.order import OptionReader, PortRule
 from worker_cpu.functions.function import Function
 
+_WORD: Final = re.compile(r"\S+")
 _ABBREVIATIONS: Final = frozenset(
-    "mr mrs ms dr prof sr jr st mt ft gen col lt sgt capt rev hon gov sen rep pres dept univ inc ltd"
-    " co corp bros no nos vol vols fig figs eq eqs ch sec pp ed eds vs etc al approx est min max"
-    " tel ext ave blvd rd e.g i.e cf viz a.m p.m u.s u.k u.n jan feb mar apr jun jul aug sep sept"
-    " oct nov dec mon tue wed thu fri".split()
+    _WORD.findall(
+        "mr mrs ms dr prof sr jr st mt ft gen col lt sgt capt rev hon gov sen rep pres dept univ"
+        " inc ltd co corp bros no nos vol vols fig figs eq eqs ch sec pp ed eds vs etc al approx"
+        " est min max tel ext ave blvd rd e.g i.e cf viz a.m p.m u.s u.k u.n jan feb mar apr jun"
+        " jul aug sep sept oct nov dec mon tue wed thu fri"
+    )
 )
-_ENDS_ANYWAY: Final = frozenset("etc al a.m p.m u.s u.k u.n inc ltd co corp jr sr".split())
+_ENDS_ANYWAY: Final = frozenset(
+    ("etc", "al", "a.m", "p.m", "u.s", "u.k", "u.n", "inc", "ltd", "co", "corp", "jr", "sr")
+)
 """Abbreviations that often close a sentence: they do when a capital follows."""
 _BOUNDARY: Final = re.compile(
     r"(?P<marks>[.!?\u2026]+)(?P<closers>[\"'\u2019\u201d)\]}*_]*)(?P<gap>\s+)"
@@ -81,7 +86,9 @@ class SentenceSplitter:
             if verdict and is_long and match.end() <= self._settings.max_characters:
                 return match.end()
         # What may still grow into an end is looked at again: marks, closers and the gap after them.
-        settled = self._text.rstrip().rstrip(_OPENERS + ")]}\u2019\u201d.!?\u2026\u3002\uff01\uff1f")
+        settled = self._text.rstrip().rstrip(
+            _OPENERS + ")]}\u2019\u201d.!?\u2026\u3002\uff01\uff1f"
+        )
         self._searched = max(self._searched, len(settled))
         return None
 

@@ -1,0 +1,1 @@
+"""The composition root: brings a plan up and down in order."""

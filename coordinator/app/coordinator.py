@@ -1,0 +1,235 @@
+"""One run of a coordinator: up in order, serving until it is asked to stop, down in order."""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import os
+from collections.abc import AsyncIterator
+
+from coordinator.app.design import Design, make_design
+from coordinator.app.directory import Directory
+from coordinator.app.expectation import expected_rows
+from coordinator.app.preparation import Download, Preparation, Report, checkout_root
+from coordinator.app.settings import Settings
+from coordinator.app.state import StateView
+from coordinator.app.state_folder import StateFolder
+from coordinator.app.turns import Turns
+from coordinator.app.worker_life import WorkerLife
+from coordinator.devices.memory import probe_memory
+from coordinator.facts.ids import Incarnation, WorkerId
+from coordinator.gateway.service import Gateway
+from coordinator.pipeline.engine import Engine, LaneLimit
+from coordinator.plan.loading import LoadedPlan
+from coordinator.reach.starting import process_starter
+from coordinator.serve.listener import Listener, management_listener, public_listener
+from coordinator.serve.operators import ManagementService
+from coordinator.serve.public import CoordinatorService
+from coordinator.supervise.runner import WorkerRunner
+from stagewire.endpoint import Endpoint
+from stagewire.errors import ShuttingDownError, WorkerUnknownError
+
+_log = logging.getLogger(__name__)
+
+
+def design_run(settings: Settings, loaded: LoadedPlan) -> Design:
+    """Decides a run: where every stage goes and whether it fits.
+
+    Raises:
+        StageError: it does not; the message says what to change.
+    """
+    return make_design(
+        loaded.plan,
+        expected_rows(loaded.plan, checkout_root(), is_fake=settings.is_fake),
+        probe_memory(),
+        pipelines=settings.pipelines,
+        quota_bytes=settings.quota_bytes,
+    )
+
+
+class Coordinator:
+    """Brings one plan up and keeps it up. Lives on one event loop."""
+
+    def __init__(self, settings: Settings, loaded: LoadedPlan, report: Report) -> None:
+        self.settings = settings
+        self.loaded = loaded
+        self.design = design_run(settings, loaded)
+        self.preparation = Preparation(settings, loaded, self.design, report)
+        self._report = report
+        self._stop = asyncio.Event()
+        self._drain_seconds = settings.timing.drain
+
+    def downloads(self) -> tuple[Download, ...]:
+        """Returns what must be fetched first. Blocking."""
+        return self.preparation.downloads()
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[Endpoint]:
+        """Brings everything up; the block runs while it serves; then everything goes down.
+
+        Raises:
+            StageError: something could not be brought up; by then everything is down again.
+        """
+        with StateFolder(self.settings.state_folder) as folder:
+            try:
+                await asyncio.to_thread(self.preparation.pull)
+                environments = await asyncio.to_thread(self.preparation.environments)
+            except asyncio.CancelledError:
+                self.preparation.stop()
+                raise
+            async with contextlib.AsyncExitStack() as stack:
+                gateway = Gateway(heartbeat_seconds=self.settings.timing.heartbeat)
+                await gateway.start()
+                stack.push_async_callback(gateway.stop)
+                turns = Turns(self.design.ledger)
+                starter = process_starter()
+                self.lives = {
+                    worker: WorkerLife(
+                        worker,
+                        self.design,
+                        environments[worker],
+                        preparation=self.preparation,
+                        gateway=gateway,
+                        turns=turns,
+                        starter=starter,
+                        log_folder=folder.logs,
+                        timing=self.settings.timing,
+                        changed=self._changed,
+                    )
+                    for worker in self.design.workers
+                }
+                self._make_runners(turns)
+                endpoint = await self._serve(stack, folder)
+                tasks = self._start_workers()
+                stack.push_async_callback(self._stop_workers, tasks)
+                await self._all_up()
+                yield endpoint
+                await self._drain()
+
+    async def wait_for_stop(self) -> None:
+        """Waits until somebody asks the coordinator to stop."""
+        await self._stop.wait()
+
+    def request_stop(self, drain_seconds: float | None = None) -> int:
+        """Begins to stop; returns how many requests are running."""
+        if drain_seconds is not None:
+            self._drain_seconds = drain_seconds
+        self._stop.set()
+        return len(list(self.engine.running))
+
+    def restart_worker(self, worker: WorkerId) -> None:
+        """Starts a worker again that was given up or waits for its next start."""
+        runner = self.runners.get(worker)
+        if runner is None:
+            raise WorkerUnknownError(
+                f"the plan has no worker {worker!r}; it has {', '.join(self.runners)}"
+            )
+        runner.start_again()
+
+    # --- up ---
+
+    def _make_runners(self, turns: Turns) -> None:
+        incarnations = itertools.count(1)
+        self.runners = {
+            worker: WorkerRunner(
+                worker,
+                life,
+                start_deadline_seconds=self.settings.timing.start_deadline,
+                limits=self.settings.restarts,
+                changed=self._changed,
+                next_incarnation=lambda: Incarnation(next(incarnations)),
+            )
+            for worker, life in self.lives.items()
+        }
+        self._turns = turns
+        self.directory = Directory(self.design, self.lives, self.runners)
+        self.engine = Engine(
+            self.design.topologies,
+            {
+                stage: LaneLimit(limits.concurrency, limits.queue)
+                for stage in self.design.stages
+                for limits in (self.design.plan.stages[stage].limits,)
+            },
+            self.directory,
+        )
+        self.view = StateView(self.design, self.lives, self.runners, self.directory)
+        self._health_wanted = asyncio.Event()
+        self.view.on_change = self._health_wanted.set
+
+    async def _serve(self, stack: contextlib.AsyncExitStack, folder: StateFolder) -> Endpoint:
+        public = public_listener(self.settings.address, CoordinatorService(self.engine, self.view))
+        management = management_listener("127.0.0.1:0", ManagementService(self))
+        for listener in (public, management):
+            await listener.start()
+            stack.push_async_callback(listener.stop)
+        health = asyncio.create_task(self._follow_health(public))
+        stack.push_async_callback(_end, health)
+        endpoint = Endpoint(
+            address=public.address,
+            token=public.token,
+            management_address=management.address,
+            management_token=management.token,
+            pid=os.getpid(),
+            plan=self.design.plan.metadata.name,
+        )
+        folder.publish(endpoint)
+        return endpoint
+
+    def _start_workers(self) -> list[asyncio.Task[None]]:
+        return [
+            asyncio.create_task(runner.run(), name=f"worker-{worker}")
+            for worker, runner in self.runners.items()
+        ]
+
+    async def _all_up(self) -> None:
+        """Waits until every worker is ready once; an optional one may fail."""
+        for worker, runner in self.runners.items():
+            try:
+                await runner.first_outcome
+            except Exception:
+                if not self.design.plan.workers[worker].optional:
+                    raise
+                _log.warning("optional worker is not there worker=%s", worker)
+
+    def _changed(self) -> None:
+        self.view.changed()
+        # Memory may have come back: loads that wait for their turn look again.
+        asyncio.get_running_loop().create_task(self._turns.tell())
+
+    async def _follow_health(self, listener: Listener) -> None:
+        """Says of everything and of every stage whether it can be used; follows processes."""
+        while True:
+            self._health_wanted.clear()
+            ready = {stage: self.directory.is_ready(stage) for stage in self.design.stages}
+            await listener.set_health("", is_serving=all(ready.values()))
+            for stage, is_ready in ready.items():
+                await listener.set_health(f"stage.{stage}", is_serving=is_ready)
+            await self._health_wanted.wait()
+
+    # --- down ---
+
+    async def _drain(self) -> None:
+        self.view.is_draining = True
+        self.view.changed()
+        cut_short = await self.engine.drain(self._drain_seconds)
+        if cut_short:
+            _log.warning("requests cut short count=%s", cut_short)
+
+    async def _stop_workers(self, tasks: list[asyncio.Task[None]]) -> None:
+        self.engine.fail_all(ShuttingDownError("the coordinator stopped"))
+        for runner in self.runners.values():
+            runner.stop()
+        for life in self.lives.values():
+            life.ask_to_leave()
+        _, waiting = await asyncio.wait(tasks, timeout=self.settings.timing.leave)
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.view.has_stopped = True
+        self.view.changed()
+
+
+async def _end(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

@@ -1,0 +1,178 @@
+"""The design of a run: where every stage goes and what it takes, decided before anything starts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from coordinator.devices.memory import HostMemory
+from coordinator.devices.probing import Unavailable
+from coordinator.devices.rows import CapabilityRow
+from coordinator.facts.ids import PipelineId, StageId, WorkerId
+from coordinator.ledger.budgets import (
+    StageBudget,
+    TransportBudget,
+    WorkerBudget,
+    plan_reservations,
+)
+from coordinator.ledger.constraints import HostMemoryLimits, host_constraints
+from coordinator.ledger.ledger import Ledger
+from coordinator.pipeline.topology import Topology, make_topology
+from coordinator.placement.requirement import (
+    ArtifactChoice,
+    DeviceRule,
+    Placement,
+    StageRequirement,
+    WorkerOffer,
+)
+from coordinator.placement.search import place
+from coordinator.plan.graph import PipelineGraph, build_graph
+from coordinator.plan.ports import PortRef
+from coordinator.plan.schema import Plan, StageSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What a plan becomes on this machine."""
+
+    plan: Plan
+    pipelines: tuple[PipelineId, ...]
+    stages: tuple[StageId, ...]
+    """Stages of those pipelines, in the order of the plan."""
+    workers: tuple[WorkerId, ...]
+    """Workers that host any of them, in the order of the plan."""
+    placement: Placement
+    topologies: Mapping[PipelineId, Topology]
+    ledger: Ledger
+    """With every reservation of the plan admitted."""
+
+    def stages_on(self, worker: WorkerId) -> tuple[StageId, ...]:
+        """Returns the stages that were placed on a worker."""
+        return tuple(s for s in self.stages if self.placement.stages[s].worker_id == worker)
+
+
+def make_design(
+    plan: Plan,
+    rows: Iterable[CapabilityRow],
+    memory: HostMemory | Unavailable,
+    *,
+    pipelines: Sequence[str] = (),
+    quota_bytes: int | None = None,
+) -> Design:
+    """Decides a plan as a whole.
+
+    Raises:
+        StageError: a pipeline is unknown, a stage has no place, or the plan does not fit.
+    """
+    names = tuple(PipelineId(name) for name in pipelines) or tuple(plan.pipelines)
+    graphs = {name: build_graph(plan, name) for name in names}
+    used = {stage for graph in graphs.values() for stage in graph.stages}
+    stages = tuple(stage for stage in plan.stages if stage in used)
+    placement = place(
+        [_requirement(plan, stage) for stage in stages],
+        [WorkerOffer(WorkerId(worker)) for worker in plan.workers],
+        rows,
+    )
+    hosting = {placement.stages[stage].worker_id for stage in stages}
+    workers = tuple(worker for worker in plan.workers if worker in hosting)
+    return Design(
+        plan,
+        names,
+        stages,
+        workers,
+        placement,
+        {name: _topology(graph) for name, graph in graphs.items()},
+        _admitted(plan, stages, workers, placement, graphs.values(), memory, quota_bytes),
+    )
+
+
+def _requirement(plan: Plan, stage_id: StageId) -> StageRequirement:
+    stage = plan.stages[stage_id]
+    rule = DeviceRule(
+        require=stage.device.require or "",
+        prefer=stage.device.prefer or (),
+        forbid=stage.device.forbid,
+    )
+    return StageRequirement(
+        stage_id,
+        stage.executor,
+        tuple(WorkerId(worker) for worker in stage.workers),
+        rule,
+        _choices(plan, stage),
+        stage.function or "",
+    )
+
+
+def _choices(plan: Plan, stage: StageSpec) -> Mapping[str, ArtifactChoice]:
+    if stage.artifact is None:
+        return {}
+    by_device = {"": stage.artifact} if isinstance(stage.artifact, str) else stage.artifact
+    return {
+        device: ArtifactChoice(name, plan.artifacts[name].format)
+        for device, name in by_device.items()
+    }
+
+
+def _topology(graph: PipelineGraph) -> Topology:
+    def pair(port: PortRef) -> tuple[StageId, str]:
+        return port.stage, port.port
+
+    return make_topology(
+        graph.pipeline,
+        graph.stages,
+        {
+            stage: {p.port: t for p, t in graph.output_types.items() if p.stage == stage}
+            for stage in graph.stages
+        },
+        {
+            stage: {p.port: t for p, t in graph.input_types.items() if p.stage == stage}
+            for stage in graph.stages
+        },
+        [(pair(edge.source), pair(edge.target)) for edge in graph.edges],
+        {name: pair(port) for name, port in graph.inputs.items()},
+        {name: pair(port) for name, port in graph.outputs.items()},
+    )
+
+
+def _admitted(
+    plan: Plan,
+    stages: Sequence[StageId],
+    workers: Sequence[WorkerId],
+    placement: Placement,
+    graphs: Iterable[PipelineGraph],
+    memory: HostMemory | Unavailable,
+    quota_bytes: int | None,
+) -> Ledger:
+    known = None if isinstance(memory, Unavailable) else memory
+    constraints = host_constraints(
+        HostMemoryLimits(
+            physical_bytes=known.total_bytes if known else None,
+            available_bytes=known.available_bytes if known else None,
+            cgroup_bytes=known.cgroup_free_bytes if known else None,
+            os_reserve_bytes=plan.policies.os_reserve,
+            quota_bytes=quota_bytes,
+        )
+    )
+    ledger = Ledger(constraints)
+    ledger.admit(
+        plan_reservations(
+            [WorkerBudget(name, plan.workers[name].memory.resident) for name in workers],
+            [
+                StageBudget(
+                    name,
+                    placement.stages[name].worker_id,
+                    plan.stages[name].memory.resident,
+                    plan.stages[name].memory.load_peak,
+                    plan.stages[name].memory.per_request,
+                    plan.stages[name].limits.concurrency,
+                )
+                for name in stages
+            ],
+            [
+                TransportBudget(
+                    graph.pipeline, len(graph.edges) + len(graph.inputs) + len(graph.outputs)
+                )
+                for graph in graphs
+            ],
+            constraints[-1].constraint,
+        )
+    )
+    return ledger

@@ -1,0 +1,167 @@
+"""What must be on the disk before workers start: artifacts and environments. Blocking."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from coordinator.app.design import Design
+from coordinator.app.settings import Settings
+from coordinator.artifacts.progress import ArtifactProgress
+from coordinator.artifacts.specification import Artifact, from_spec
+from coordinator.artifacts.store import ArtifactStatus, ArtifactStore
+from coordinator.facts.ids import ArtifactId, StageId, WorkerId
+from coordinator.plan.loading import LoadedPlan
+from coordinator.reach.downloads import DownloadEstimate
+from coordinator.reach.environments import EnvironmentBuilder
+from coordinator.reach.foreign import foreign_environment
+from coordinator.reach.layout import Environment
+from stagewire.errors import EnvironmentMissingError
+
+FAKE_MODULE: Final = "stagewire.worker.fake"
+Report = Callable[[str, str], None]
+"""Called with a subject and what is being done to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """One thing that has to be fetched, said before it is."""
+
+    name: str
+    size_bytes: int
+    licence: str
+
+
+def checkout_root() -> Path:
+    """Returns the folder that holds the projects of the workers."""
+    return Path(__file__).resolve().parents[2]
+
+
+class Preparation:
+    """Prepares one design. Every call blocks; callers of an event loop use a thread."""
+
+    def __init__(
+        self, settings: Settings, loaded: LoadedPlan, design: Design, report: Report
+    ) -> None:
+        self._settings = settings
+        self._loaded = loaded
+        self._design = design
+        self._report = report
+        self.store = ArtifactStore(settings.cache_folder)
+        self._builder = EnvironmentBuilder(
+            settings.cache_folder,
+            lambda phase, detail: report(phase.value, detail),
+            is_dev=settings.is_dev,
+        )
+
+    def artifacts(self) -> Mapping[ArtifactId, Artifact]:
+        """Returns the artifacts that the placement uses."""
+        if self._settings.is_fake:
+            return {}
+        chosen = [self._design.placement.stages[stage].artifact for stage in self._design.stages]
+        plan = self._loaded.plan
+        return {
+            choice.artifact_id: from_spec(choice.artifact_id, plan.artifacts[choice.artifact_id])
+            for choice in chosen
+            if choice is not None
+        }
+
+    def downloads(self) -> tuple[Download, ...]:
+        """Returns everything that is not on the disk yet, models first."""
+        found = [
+            Download(f"model {name}", self.store.missing_bytes(artifact), artifact.licence)
+            for name, artifact in self.artifacts().items()
+            if self.store.status(artifact) is not ArtifactStatus.PRESENT
+        ]
+        for folder in self._folders().values():
+            if self._builder.find(folder) is None:
+                estimate: DownloadEstimate = self._builder.plan_download(folder)
+                found.append(
+                    Download(f"environment {estimate.name}", estimate.size_bytes, estimate.licence)
+                )
+        return tuple(found)
+
+    def pull(self) -> None:
+        """Fetches every artifact that is missing.
+
+        Raises:
+            StageError: a source fails, the disk is full, or fetching is not allowed.
+        """
+        for name, artifact in self.artifacts().items():
+            if self.store.status(artifact) is ArtifactStatus.PRESENT:
+                continue
+
+            def tell(progress: ArtifactProgress, name: ArtifactId = name) -> None:
+                total = f" of {progress.total_bytes}" if progress.total_bytes else ""
+                self._report(f"model {name}", f"{progress.phase} {progress.done_bytes}{total}")
+
+            self.store.pull(
+                artifact,
+                self._loaded.folder,
+                tell,
+                is_network_allowed=self._settings.is_download_allowed,
+            )
+
+    def environments(self) -> Mapping[WorkerId, Environment]:
+        """Builds or finds the environment of every worker.
+
+        Raises:
+            StageError: an environment cannot be built, is broken, or may not be downloaded.
+        """
+        found: dict[WorkerId, Environment] = {}
+        folders = self._folders()
+        for worker in self._design.workers:
+            if self._settings.is_fake:
+                found[worker] = fake_environment()
+            elif worker in folders:
+                found[worker] = self._builder.ensure(
+                    folders[worker], is_download_allowed=self._settings.is_download_allowed
+                )
+            else:
+                found[worker] = self._foreign(worker)
+        return found
+
+    def materialize(self, stage: StageId) -> tuple[Artifact, Path] | None:
+        """Checks every byte of a stage's artifact now; returns it and its folder.
+
+        Raises:
+            ArtifactCorruptError: a file differs from its sha256.
+            ArtifactMissingError: a file is not in the cache.
+        """
+        choice = self._design.placement.stages[stage].artifact
+        if choice is None or self._settings.is_fake:
+            return None
+        artifact = self.artifacts()[choice.artifact_id]
+        self.store.materialize(artifact)
+        return artifact, self.store.folder(artifact)
+
+    def stop(self) -> None:
+        """Ends a build that is running; from any thread."""
+        self._builder.stop()
+
+    def _folders(self) -> Mapping[WorkerId, Path]:
+        if self._settings.is_fake:
+            return {}
+        workers = self._loaded.plan.workers
+        return {
+            worker: checkout_root() / folder
+            for worker in self._design.workers
+            if (folder := workers[worker].environment) is not None
+        }
+
+    def _foreign(self, worker: WorkerId) -> Environment:
+        spec = self._loaded.plan.workers[worker]
+        python = spec.interpreter.linux if spec.interpreter is not None else None
+        if python is None:
+            raise EnvironmentMissingError(
+                f"worker {worker!r} names no interpreter for Linux; add interpreter.linux"
+            )
+        module = FAKE_MODULE if spec.kind == "fake" else f"worker_{spec.kind}"
+        return foreign_environment(Path(python), module)
+
+
+def fake_environment() -> Environment:
+    """Returns this program's own interpreter, which has the fake worker."""
+    python = Path(sys.executable)
+    return Environment(python, "", FAKE_MODULE, python.parent, {})
