@@ -6,10 +6,12 @@ import itertools
 import logging
 import os
 from collections.abc import AsyncIterator
+from typing import Final
 
 from coordinator.app.design import Design, make_design
 from coordinator.app.directory import Directory
 from coordinator.app.expectation import expected_rows
+from coordinator.app.log_file import logging_to
 from coordinator.app.preparation import Download, Preparation, Report, checkout_root
 from coordinator.app.settings import Settings
 from coordinator.app.state import StateView
@@ -22,14 +24,17 @@ from coordinator.gateway.service import Gateway
 from coordinator.pipeline.engine import Engine, LaneLimit
 from coordinator.plan.loading import LoadedPlan
 from coordinator.reach.starting import process_starter
+from coordinator.reach.worker_log import last_lines
 from coordinator.serve.listener import Listener, management_listener, public_listener
 from coordinator.serve.operators import ManagementService
 from coordinator.serve.public import CoordinatorService
 from coordinator.supervise.runner import WorkerRunner
-from stagewire.endpoint import Endpoint
-from stagewire.errors import ShuttingDownError, WorkerUnknownError
+from stagewire.endpoint import Endpoint, remove_endpoint
+from stagewire.errors import ShuttingDownError, StageError, WorkerUnknownError
+from stagewire.v1 import coordinator_pb2 as pb
 
 _log = logging.getLogger(__name__)
+_LOG_LINES: Final = 12
 
 
 def design_run(settings: Settings, loaded: LoadedPlan) -> Design:
@@ -57,6 +62,10 @@ class Coordinator:
         self.preparation = Preparation(settings, loaded, self.design, report)
         self._report = report
         self._stop = asyncio.Event()
+        self._has_workers = asyncio.Event()
+        self.lives: dict[WorkerId, WorkerLife] = {}
+        self.cut_short = 0
+        """Requests that the stop did not wait for."""
         self._drain_seconds = settings.timing.drain
 
     def downloads(self) -> tuple[Download, ...]:
@@ -70,7 +79,10 @@ class Coordinator:
         Raises:
             StageError: something could not be brought up; by then everything is down again.
         """
-        with StateFolder(self.settings.state_folder) as folder:
+        with (
+            StateFolder(self.settings.state_folder) as folder,
+            logging_to(folder.logs / "coordinator.log"),
+        ):
             try:
                 await asyncio.to_thread(self.preparation.pull)
                 environments = await asyncio.to_thread(self.preparation.environments)
@@ -103,12 +115,26 @@ class Coordinator:
                 tasks = self._start_workers()
                 stack.push_async_callback(self._stop_workers, tasks)
                 await self._all_up()
+                _log.info("ready plan=%s address=%s", endpoint.plan, endpoint.address)
                 yield endpoint
                 await self._drain()
 
     async def wait_for_stop(self) -> None:
         """Waits until somebody asks the coordinator to stop."""
         await self._stop.wait()
+
+    async def states(self) -> AsyncIterator[pb.CoordinatorState]:
+        """Iterates over the state from the first start of a worker on, after every change."""
+        await self._has_workers.wait()
+        async for state in self.view.changes():
+            yield state
+
+    def kill(self) -> None:
+        """Ends every worker at once and forgets the endpoint, for a process about to end itself."""
+        for life in self.lives.values():
+            if life.hosting.process is not None:
+                life.hosting.process.kill_group()
+        remove_endpoint(self.settings.state_folder, os.getpid())
 
     def request_stop(self, drain_seconds: float | None = None) -> int:
         """Begins to stop; returns how many requests are running."""
@@ -155,6 +181,7 @@ class Coordinator:
         self.view = StateView(self.design, self.lives, self.runners, self.directory)
         self._health_wanted = asyncio.Event()
         self.view.on_change = self._health_wanted.set
+        self._has_workers.set()
 
     async def _serve(self, stack: contextlib.AsyncExitStack, folder: StateFolder) -> Endpoint:
         public = public_listener(self.settings.address, CoordinatorService(self.engine, self.view))
@@ -182,19 +209,30 @@ class Coordinator:
         ]
 
     async def _all_up(self) -> None:
-        """Waits until every worker is ready once; an optional one may fail."""
-        for worker, runner in self.runners.items():
-            try:
-                await runner.first_outcome
-            except Exception:
-                if not self.design.plan.workers[worker].optional:
-                    raise
-                _log.warning("optional worker is not there worker=%s", worker)
+        """Waits until every worker is ready once, or the first one fails."""
+        await asyncio.gather(*map(self._up, self.runners))
+
+    async def _up(self, worker: WorkerId) -> None:
+        """Waits until a worker is ready once; an optional one may fail."""
+        try:
+            await self.runners[worker].first_outcome
+        except StageError as error:
+            if not self.design.plan.workers[worker].optional:
+                self._note_log(worker, error)
+                raise
+            _log.warning("optional worker is not there worker=%s", worker)
+
+    def _note_log(self, worker: WorkerId, error: StageError) -> None:
+        """Adds the end of a worker's log to its failure, for the operator: notes stay in here."""
+        path = self.lives[worker].log_path
+        lines = last_lines(path, _LOG_LINES)
+        if lines:
+            error.add_note(f"the end of {path}:\n" + "\n".join(lines))
 
     def _changed(self) -> None:
         self.view.changed()
         # Memory may have come back: loads that wait for their turn look again.
-        asyncio.get_running_loop().create_task(self._turns.tell())
+        self._turns.tell()
 
     async def _follow_health(self, listener: Listener) -> None:
         """Says of everything and of every stage whether it can be used; follows processes."""
@@ -211,9 +249,10 @@ class Coordinator:
     async def _drain(self) -> None:
         self.view.is_draining = True
         self.view.changed()
-        cut_short = await self.engine.drain(self._drain_seconds)
-        if cut_short:
-            _log.warning("requests cut short count=%s", cut_short)
+        _log.info("draining")
+        self.cut_short = await self.engine.drain(self._drain_seconds)
+        if self.cut_short:
+            _log.warning("requests cut short count=%s", self.cut_short)
 
     async def _stop_workers(self, tasks: list[asyncio.Task[None]]) -> None:
         self.engine.fail_all(ShuttingDownError("the coordinator stopped"))

@@ -17,7 +17,7 @@ from coordinator.reach.downloads import DownloadEstimate
 from coordinator.reach.environments import EnvironmentBuilder
 from coordinator.reach.foreign import foreign_environment
 from coordinator.reach.layout import Environment
-from stagewire.errors import EnvironmentMissingError
+from stagewire.errors import CancelledError, EnvironmentMissingError
 
 FAKE_MODULE: Final = "stagewire.worker.fake"
 Report = Callable[[str, str], None]
@@ -48,6 +48,7 @@ class Preparation:
         self._loaded = loaded
         self._design = design
         self._report = report
+        self._is_stopped = False
         self.store = ArtifactStore(settings.cache_folder)
         self._builder = EnvironmentBuilder(
             settings.cache_folder,
@@ -93,6 +94,8 @@ class Preparation:
                 continue
 
             def tell(progress: ArtifactProgress, name: ArtifactId = name) -> None:
+                if self._is_stopped:
+                    raise CancelledError("the download was stopped")
                 total = f" of {progress.total_bytes}" if progress.total_bytes else ""
                 self._report(f"model {name}", f"{progress.phase} {progress.done_bytes}{total}")
 
@@ -137,7 +140,8 @@ class Preparation:
         return artifact, self.store.folder(artifact)
 
     def stop(self) -> None:
-        """Ends a build that is running; from any thread."""
+        """Ends a download or build that is running; from any thread."""
+        self._is_stopped = True
         self._builder.stop()
 
     def _folders(self) -> Mapping[WorkerId, Path]:

@@ -1,10 +1,22 @@
 """What a person or a test sets for one run of a coordinator."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from coordinator.supervise.policy import RestartLimits
+
+
+def default_cache_folder() -> Path:
+    """Returns $STAGEWIRE_CACHE, else the folder `stagewire` below $XDG_CACHE_HOME."""
+    chosen = os.environ.get("STAGEWIRE_CACHE")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification says to ignore a path that is not absolute.
+    root = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+    return root / "stagewire"
 
 
 @dataclass(frozen=True, slots=True)

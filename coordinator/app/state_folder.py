@@ -5,10 +5,25 @@ import os
 from pathlib import Path
 from typing import Final
 
-from stagewire.endpoint import Endpoint, remove_endpoint, write_endpoint
+from stagewire.endpoint import FILE_NAME, Endpoint, remove_endpoint, write_endpoint
 from stagewire.errors import DiskFullError, PathForbiddenError, StateHeldError
 
 _LOCK: Final = "lock"
+
+
+def is_held(path: Path) -> bool:
+    """Whether a coordinator holds a state folder now."""
+    try:
+        descriptor = os.open(path / _LOCK, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 class StateFolder:
@@ -44,6 +59,8 @@ class StateFolder:
                 f"another coordinator holds the state folder {self.path}; stop it with"
                 " `coordinator down`, or name another folder with --state"
             ) from error
+        # Whoever reads it while this one starts must not look for the one that was killed.
+        (self.path / FILE_NAME).unlink(missing_ok=True)
         return self
 
     def __exit__(self, *_: object) -> None:

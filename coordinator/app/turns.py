@@ -14,7 +14,7 @@ class Turns:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._changed = asyncio.Condition()
+        self._waiting: set[asyncio.Event] = set()
 
     @contextlib.asynccontextmanager
     async def load(self, owner: Owner, incarnation: Incarnation) -> AsyncIterator[None]:
@@ -24,16 +24,20 @@ class Turns:
             MemoryBusyError: the process that used the memory before is not proven gone.
         """
         self._ledger.queue_load(owner, incarnation)
+        changed = asyncio.Event()
+        self._waiting.add(changed)
         try:
-            async with self._changed:
-                await self._changed.wait_for(lambda: owner in self._ledger.next_loads())
+            while owner not in self._ledger.next_loads():
+                changed.clear()
+                await changed.wait()
             self._ledger.begin_load(owner)
             yield
         finally:
+            self._waiting.discard(changed)
             self._ledger.end_load(owner)
-            await self.tell()
+            self.tell()
 
-    async def tell(self) -> None:
+    def tell(self) -> None:
         """Has everybody look again: memory came back."""
-        async with self._changed:
-            self._changed.notify_all()
+        for changed in self._waiting:
+            changed.set()

@@ -81,7 +81,7 @@ class WorkerLife:
         self._gateway = gateway
         self._turns = turns
         self._starter = starter
-        self._log_path = log_folder / f"{worker}.log"
+        self.log_path = log_folder / f"{worker}.log"
         self._timing = timing
         self._changed = changed
         self._attachment: asyncio.Future[Attached] | None = None
@@ -96,7 +96,7 @@ class WorkerLife:
             StartOrder(
                 self._environment.python,
                 self._environment.worker_module,
-                self._log_path,
+                self.log_path,
                 max((stage.threads for stage in stages), default=1),
                 {
                     "address": self._gateway.address,

@@ -1,9 +1,10 @@
 """Byte sizes as people write and read them."""
 
 import re
+from fractions import Fraction
 
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_FORM = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(B|KiB|MiB|GiB|TiB)\s*$")
+_FORM = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*(B|KiB|MiB|GiB|TiB)\s*")
 
 
 def parse_size(text: str) -> int:
@@ -12,10 +13,10 @@ def parse_size(text: str) -> int:
     Raises:
         ValueError: the text is not a number with one of the units B, KiB, MiB, GiB, TiB.
     """
-    match = _FORM.match(text)
+    match = _FORM.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a size; write a number and B, KiB, MiB, GiB or TiB")
-    return int(float(match[1]) * _UNITS[match[2]])
+    return int(Fraction(match[1]) * _UNITS[match[2]])
 
 
 def format_size(size_bytes: int) -> str:

@@ -153,9 +153,9 @@ class Gateway:
         # gRPC's typing leaves metadata values open, hence Any.
         metadata: dict[str, Any] = dict(context.invocation_metadata() or ())
         given = str(metadata.get("authorization", "")).removeprefix("Bearer ")
-        attached = self._exchanges.get(given)
+        attached = self._exchanges.pop(given, None)
         if attached is None:
-            raise TokenInvalidError("the token of Exchange is wrong; Welcome has it")
+            raise TokenInvalidError("the token of Exchange is wrong or was used; Welcome has it")
         reader = asyncio.create_task(_read_items(attached, messages))
         try:
             while (envelope := await attached.next_envelope()) is not None:
@@ -199,12 +199,17 @@ def check_hello(hello: pb.Hello, expectation: Expectation) -> None:
 
 
 async def _read(attached: Attached, messages: AsyncIterator[pb.AttachRequest]) -> None:
-    async for message in messages:
-        attached.take(message)
-    attached.fence(WorkerLostError(f"worker {attached.worker_id!r} ended Attach"))
+    try:
+        async for message in messages:
+            attached.take(message)
+    finally:
+        # Also when a message cannot be read: whoever sent it is not to be trusted with more.
+        attached.fence(WorkerLostError(f"worker {attached.worker_id!r} ended Attach"))
 
 
 async def _read_items(attached: Attached, messages: AsyncIterator[bytes]) -> None:
-    async for message in messages:
-        attached.exchange(*open_envelope(message, pb.ExchangeRequest()))
-    attached.fence(WorkerLostError(f"worker {attached.worker_id!r} ended Exchange"))
+    try:
+        async for message in messages:
+            attached.exchange(*open_envelope(message, pb.ExchangeRequest()))
+    finally:
+        attached.fence(WorkerLostError(f"worker {attached.worker_id!r} ended Exchange"))

@@ -6,8 +6,10 @@ Pure.
 from dataclasses import dataclass, field
 
 from coordinator.pipeline.topology import Endpoint, Source
+from stagewire.credit import Credit
 from stagewire.errors import PayloadCorruptError, StageError, TensorMismatchError
 from stagewire.items import ChunkOrder, transport_of
+from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import tensor_pb2 as pb
 
 
@@ -31,6 +33,7 @@ class Flow:
         self.hops = tuple(Hop(target) for target in targets)
         self.has_ended = False
         self._order = ChunkOrder(str(source.origin))
+        self._window = Credit(WINDOW_ITEMS, WINDOW_BYTES)
         self._granted_items = 0
         self._granted_bytes = 0
 
@@ -46,6 +49,10 @@ class Flow:
         descriptor, is_whole = self._order.accept(item)
         if is_first:
             self.source.port.check(descriptor)
+            # Both ends count alike; without this check one sender could fill the coordinator.
+            if not self._window.is_open:
+                raise PayloadCorruptError(f"{self.source.origin} sent more than its credit")
+            self._window.spend(descriptor.size_bytes)
             if self._order.items - is_whole > 0 and not self.source.port.is_stream:
                 raise TensorMismatchError(
                     f"port {self.source.port.name!r} is no stream and got a second item"
@@ -90,4 +97,5 @@ class Flow:
     def _grant(self, items: int, size_bytes: int) -> tuple[int, int]:
         grant = items - self._granted_items, size_bytes - self._granted_bytes
         self._granted_items, self._granted_bytes = items, size_bytes
+        self._window.grant(*grant)
         return grant

@@ -72,6 +72,8 @@ class StageRun:
     execution_id: ExecutionId
     is_started: bool = False
     has_ended: bool = False
+    timer: asyncio.TimerHandle | None = None
+    """Ends the request at the deadline of the stage, should its executor not stop by itself."""
     receipt: gateway_pb2.ExecutionReceipt | None = None
 
     def item(self, item: tensor_pb2.Item, payload: memoryview) -> None:
@@ -235,6 +237,8 @@ class RunningRequest:
     def conclude(self, run: StageRun, error: StageError | None) -> None:
         """Notes the end of one execution."""
         run.has_ended = True
+        if run.timer is not None:
+            run.timer.cancel()
         if error is not None:
             self.fail(error)
         elif self.clock.ended is None:
@@ -252,8 +256,9 @@ class RunningRequest:
 
     def _end(self) -> None:
         self.clock.ended = time.monotonic()
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, *(run.timer for run in self.runs.values())):
+            if timer is not None:
+                timer.cancel()
 
     def _settle(self) -> None:
         if (
@@ -268,6 +273,14 @@ class RunningRequest:
         self.fail(
             DeadlineExceededError(
                 f"the deadline passed; not finished: {', '.join(waiting)}", stages=len(waiting)
+            )
+        )
+
+    def _overrun(self, run: StageRun) -> None:
+        stage = run.host.stage_id
+        self.fail(
+            DeadlineExceededError(
+                f"stage {stage!r} did not finish before its deadline", stage=stage
             )
         )
 
@@ -298,15 +311,21 @@ class RunningRequest:
         if run.is_started:
             return run
         try:
-            start = self._start_message(run)
-            run.host.attached.begin(run.execution_id, run, start)
+            left = self._time_left(run)
+            run.host.attached.begin(run.execution_id, run, self._start_message(run, left))
         except StageError as error:
             self.fail(error)
             return None
         run.is_started = True
+        run.timer = asyncio.get_running_loop().call_later(left, self._overrun, run)
         return run
 
-    def _start_message(self, run: StageRun) -> gateway_pb2.StartExecution:
+    def _time_left(self, run: StageRun) -> float:
+        """Returns the time that a stage gets; it shrinks along the pipeline.
+
+        Raises:
+            DeadlineExceededError: it would not be enough.
+        """
         left = run.host.deadline_seconds
         if self._deadline is not None:
             left = min(left, self._deadline - time.monotonic())
@@ -317,6 +336,9 @@ class RunningRequest:
                 f" {max(left, 0):.2f} s are left",
                 stage=run.host.stage_id,
             )
+        return left
+
+    def _start_message(self, run: StageRun, left: float) -> gateway_pb2.StartExecution:
         return gateway_pb2.StartExecution(
             stage_id=run.host.stage_id,
             time_left=to_duration(left),

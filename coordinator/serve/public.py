@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from typing import Final, Protocol, TypeVar
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from coordinator.pipeline.engine import Engine
 from coordinator.pipeline.request import RunningRequest
 from coordinator.pipeline.topology import Endpoint
 from coordinator.serve.sinks import StreamSink, UnarySink
 from stagewire.channel import GenericRpcHandler, ServicerContext
-from stagewire.errors import CancelledError, FieldInvalidError
+from stagewire.errors import CancelledError, FieldInvalidError, StageError
 from stagewire.frame import split
 from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import coordinator_pb2 as pb
@@ -142,8 +143,7 @@ def parse(message: bytes, empty: Parsed) -> tuple[Parsed, memoryview]:
     header, payload = split(message)
     try:
         empty.MergeFromString(bytes(header))
-    except ValueError as error:
-        # protobuf's DecodeError is a ValueError.
+    except DecodeError as error:
         raise FieldInvalidError("the message cannot be parsed") from error
     return empty, payload
 
@@ -154,7 +154,18 @@ def _timeout(context: ServicerContext) -> float | None:
 
 
 async def _read(running: RunningRequest, messages: AsyncIterator[bytes]) -> None:
-    """Takes what a client sends. A stream that ends without a word is a client that has gone."""
+    """Takes what a client sends; whatever ends that early ends the request."""
+    try:
+        await _take_all(running, messages)
+    except StageError as error:
+        running.fail(error)
+    except BaseException:
+        running.fail(CancelledError("the caller went away"))
+        raise
+
+
+async def _take_all(running: RunningRequest, messages: AsyncIterator[bytes]) -> None:
+    """Takes every message. A stream that ends without a word is a client that has gone."""
     has_ended_all = False
     async for message in messages:
         request, payload = parse(message, pb.InferRequest())

@@ -12,7 +12,9 @@ from typing import Any, Final, Protocol
 from coordinator.facts.ids import Incarnation, WorkerId
 from coordinator.supervise.policy import GiveUp, RestartHistory, RestartLimits
 from stagewire.errors import (
+    InternalFaultError,
     Refusal,
+    ShuttingDownError,
     StageError,
     StageFailedError,
     WorkerHungError,
@@ -42,8 +44,8 @@ class Process(Protocol):
     async def wait(self) -> object:
         """Waits until the process has ended and its group is gone; returns how, as text."""
 
-    def kill_group(self) -> object:
-        """Ends the process and everything that it started, at once."""
+    async def aclose(self) -> None:
+        """Ends the process and everything that it started, at once, and frees what it held here."""
 
 
 class Life(Protocol):
@@ -95,6 +97,18 @@ class WorkerRunner:
 
     async def run(self) -> None:
         """Runs incarnation after incarnation until stopped."""
+        try:
+            await self._run()
+        except Exception:  # the outermost edge of a task: nobody may wait for it for ever
+            _log.exception("supervision ended worker=%s", self.worker)
+            self.last_error = InternalFaultError(
+                f"worker {self.worker!r} is not supervised any more; the log has the cause"
+            )
+            if not self.first_outcome.done():
+                self.first_outcome.set_exception(self.last_error)
+            self._set(WorkerPhase.FAILED)
+
+    async def _run(self) -> None:
         while not self._is_stopping:
             error = await self._live()
             if self._is_stopping:
@@ -127,16 +141,15 @@ class WorkerRunner:
             self._life.settle(incarnation)
             return failure
         ended = asyncio.ensure_future(process.wait())
+        error: StageError = ShuttingDownError("the coordinator stopped")
         try:
             error = await self._until_lost(incarnation, ended)
-        except asyncio.CancelledError:
-            process.kill_group()
-            raise
-        # Everybody is told at once; memory returns only with the process.
-        self._life.lose(incarnation, error)
-        process.kill_group()
-        await ended
-        self._life.settle(incarnation)
+        finally:
+            # Everybody is told at once, also by a stop; memory returns only with the process.
+            self._life.lose(incarnation, error)
+            await process.aclose()
+            await ended
+            self._life.settle(incarnation)
         return error
 
     async def _until_lost(
@@ -211,7 +224,8 @@ class WorkerRunner:
 
     def refusal(self) -> StageError:
         """Returns why a worker that is given up takes no requests."""
-        cause = f": {self.last_error.message}" if self.last_error is not None else ""
+        # Its reason alone: the message of a failed start may name a file, and this goes to clients.
+        cause = f" after {self.last_error.reason}" if self.last_error is not None else ""
         return StageFailedError(f"worker {self.worker!r} was given up{cause}", worker=self.worker)
 
 

@@ -1,6 +1,12 @@
 """Credit: how much a consumer still accepts. Counts only; waiting is its owner's matter."""
 
 from dataclasses import dataclass
+from typing import Final
+
+from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
+
+_PART: Final = 4
+"""A consumer gives back once this part of a window is due: fewer messages, and no producer waits."""
 
 
 @dataclass(slots=True)
@@ -28,3 +34,25 @@ class Credit:
         """Adds what the consumer has acknowledged."""
         self.items += items
         self.size_bytes += size_bytes
+
+
+@dataclass(slots=True)
+class Due:
+    """What a consumer has finished with and not given back yet.
+
+    It is held back until it is a quarter of the window. A producer therefore always has the other
+    three quarters, and a short stream costs no message of credit at all.
+    """
+
+    items: int = 0
+    size_bytes: int = 0
+
+    def add(self, items: int, size_bytes: int) -> "Due | None":
+        """Adds finished items; returns what is to be given back now, if anything."""
+        self.items += items
+        self.size_bytes += size_bytes
+        if self.items * _PART < WINDOW_ITEMS and self.size_bytes * _PART < WINDOW_BYTES:
+            return None
+        due = Due(self.items, self.size_bytes)
+        self.items = self.size_bytes = 0
+        return due

@@ -3,6 +3,9 @@
 from collections import deque
 from typing import TypeAlias, TypeVar
 
+from google.protobuf.message import DecodeError
+
+from stagewire.errors import PayloadCorruptError
 from stagewire.frame import join, split
 from stagewire.limits import CHUNK_BYTES, ENVELOPE_MESSAGES
 from stagewire.v1 import gateway_pb2 as pb
@@ -38,5 +41,8 @@ def open_envelope(message: bytes, envelope: Envelope) -> tuple[Envelope, memoryv
         PayloadCorruptError: the bytes are no envelope.
     """
     header, payload = split(message)
-    envelope.MergeFromString(bytes(header))
+    try:
+        envelope.MergeFromString(bytes(header))
+    except DecodeError as error:
+        raise PayloadCorruptError("the bytes are no envelope") from error
     return envelope, payload

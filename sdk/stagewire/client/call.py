@@ -104,9 +104,9 @@ class Call:
                     raise self._outcome.failure
                 raise StopIteration
             output, size_bytes = self._arrived.popleft()
-            grant = self._windows[output.port].consume(size_bytes)
-        if grant is not None:
-            credit = pb.OutputCredit(port=output.port, items=grant[0], size_bytes=grant[1])
+            due = self._windows[output.port].consume(size_bytes)
+        if due is not None:
+            credit = pb.OutputCredit(port=output.port, items=due.items, size_bytes=due.size_bytes)
             self._outgoing.put_credit(pb.InferRequest(output_credit=credit).SerializeToString())
         return output
 

@@ -1,15 +1,10 @@
 """Items of the outputs of one request on their way in: order, sizes, ends and credit."""
 
-from typing import Final
-
-from stagewire.credit import Credit
+from stagewire.credit import Credit, Due
 from stagewire.errors import PayloadCorruptError
 from stagewire.items import Assembler, ReceivedItem
 from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import tensor_pb2
-
-_GRANT_ITEMS: Final = WINDOW_ITEMS // 2
-_GRANT_BYTES: Final = WINDOW_BYTES // 2
 
 
 class Outputs:
@@ -68,16 +63,11 @@ class Outputs:
 
 
 class Window:
-    """Credit of one output, at the end that grants it.
-
-    Both ends begin with the whole window. What was consumed is granted back in halves of it, so
-    that a stream of small items does not cost a message for each.
-    """
+    """Credit of one output, at the end that grants it. Both ends begin with the whole window."""
 
     def __init__(self) -> None:
         self._left = Credit(WINDOW_ITEMS, WINDOW_BYTES)
-        self._consumed_items = 0
-        self._consumed_bytes = 0
+        self._due = Due()
 
     def take(self, port: str, size_bytes: int) -> None:
         """Charges an item that begins to arrive.
@@ -89,13 +79,9 @@ class Window:
             raise PayloadCorruptError(f"output {port!r} sent more than its credit")
         self._left.spend(size_bytes)
 
-    def consume(self, size_bytes: int) -> tuple[int, int] | None:
-        """Notes a consumed item; returns items and bytes to grant when it is time to."""
-        self._consumed_items += 1
-        self._consumed_bytes += size_bytes
-        if self._consumed_items < _GRANT_ITEMS and self._consumed_bytes < _GRANT_BYTES:
-            return None
-        grant = self._consumed_items, self._consumed_bytes
-        self._consumed_items = self._consumed_bytes = 0
-        self._left.grant(*grant)
-        return grant
+    def consume(self, size_bytes: int) -> Due | None:
+        """Notes a consumed item; returns what is to be granted now, if anything."""
+        due = self._due.add(1, size_bytes)
+        if due is not None:
+            self._left.grant(due.items, due.size_bytes)
+        return due

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from stagewire.credit import Credit
+from stagewire.credit import Credit, Due
 from stagewire.errors import (
     DeadlineExceededError,
     InternalFaultError,
@@ -26,7 +26,7 @@ from stagewire.worker.outbox import Outbox
 __all__ = ["ExecutionEnded", "LaneExecution", "Times"]
 
 Acknowledge = Callable[[int, str, int, int], None]
-"""Called with execution, port, items and bytes when the executor is done with an input item."""
+"""Called with execution, port, items and bytes when enough is due to be given back."""
 
 
 @dataclass(slots=True)
@@ -51,6 +51,7 @@ class _Input:
     has_ended: bool = False
     held_bytes: int | None = None
     """Bytes of the item that the executor holds and has not finished with."""
+    due: Due = field(default_factory=Due)
 
 
 @dataclass(slots=True)
@@ -236,8 +237,9 @@ class LaneExecution:
 
     def _release_held(self, entry: _Input) -> None:
         size, entry.held_bytes = entry.held_bytes, None
-        if size is not None:
-            self._acknowledge(self.execution_id, entry.port.name, 1, size)
+        due = entry.due.add(1, size) if size is not None else None
+        if due is not None:
+            self._acknowledge(self.execution_id, entry.port.name, due.items, due.size_bytes)
 
     def _wait(self, is_ready: Callable[[], bool]) -> None:
         """Waits on the condition, which the caller holds, for a state or the end."""

@@ -235,9 +235,12 @@ def _flood(_: FakeStage, deed: Deed) -> None:
 
 
 def _start_child(_: FakeStage, deed: Deed) -> None:
-    command = [sys.executable, "-c", f"import time; time.sleep({deed.seconds})"]
-    # The worker's own process group: what is tested is that it ends with the worker.
-    subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    # As every child of a worker must, it binds itself to the worker first of all.
+    code = (
+        "import time; from stagewire.worker.lifeline_linux import die_with_parent;"
+        f" die_with_parent({os.getpid()}); time.sleep({deed.seconds})"
+    )
+    subprocess.Popen([sys.executable, "-I", "-c", code], stdin=subprocess.DEVNULL)
 
 
 def _sleep(_: FakeStage, deed: Deed) -> None:

@@ -258,6 +258,10 @@ class Host:
         execution = self._executions.get(execution_id)
         if execution is not None:
             execution.cancel()
+            lane = self._stages.lanes.get(execution.stage_id)
+            # One that waits in the queue would hold its inputs until those before it have ended.
+            if lane is not None and lane.withdraw(execution):
+                self._note_ended(execution, execution.drop_inputs())
             return
         now = time.monotonic()
         self._tombstones = {key: until for key, until in self._tombstones.items() if until > now}

@@ -1,10 +1,10 @@
 """The lane of one stage: threads that run its executions first in, first out."""
 
 import logging
-import queue
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable
 
 from stagewire import status
@@ -33,7 +33,9 @@ class Lane:
         self._busy = 0
         self._outbox = outbox
         self._ended = ended
-        self._queue: queue.SimpleQueue[LaneExecution | None] = queue.SimpleQueue()
+        self._queue: deque[LaneExecution] = deque()
+        self._is_closed = False
+        self._changed = threading.Condition()
         self._threads = [
             threading.Thread(target=self._serve, name=f"lane-{stage_id}-{number}", daemon=True)
             for number in range(concurrency)
@@ -48,12 +50,23 @@ class Lane:
 
     def put(self, execution: LaneExecution) -> None:
         """Queues one execution."""
-        self._queue.put(execution)
+        with self._changed:
+            self._queue.append(execution)
+            self._changed.notify()
+
+    def withdraw(self, execution: LaneExecution) -> bool:
+        """Takes an execution out of the queue; says whether it was still there."""
+        with self._changed:
+            if execution not in self._queue:
+                return False
+            self._queue.remove(execution)
+            return True
 
     def close(self) -> None:
         """Ends the threads after the executions that are queued; called off the loop."""
-        for _ in self._threads:
-            self._queue.put(None)
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
         for thread in self._threads:
             thread.join()
 
@@ -65,15 +78,22 @@ class Lane:
         was_busy = getattr(current, "is_busy", False)
         if was_busy != is_busy:
             current.is_busy = is_busy  # type: ignore[attr-defined] # state of this thread alone
-            self._busy += 1 if is_busy else -1
+            with self._changed:
+                self._busy += 1 if is_busy else -1
 
     def _serve(self) -> None:
-        while (execution := self._queue.get()) is not None:
+        while (execution := self._next()) is not None:
             execution.times.started = time.monotonic()
             self.note_progress(True)
             failure = self._run(execution)
             self.note_progress(False)
             self._conclude(execution, failure)
+
+    def _next(self) -> LaneExecution | None:
+        """Waits for the next execution; None when the lane is closed and empty."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._is_closed)
+            return self._queue.popleft() if self._queue else None
 
     def _run(self, execution: LaneExecution) -> StageError | None:
         """Runs one execution; returns why it failed. A cancelled one fails with no reason."""

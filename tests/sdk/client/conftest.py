@@ -19,6 +19,7 @@ from collections import deque
 
 import grpc
 import pytest
+
 from stagewire import frame, items, status
 from stagewire.channel import make_server
 from stagewire.credit import Credit

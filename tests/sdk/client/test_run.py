@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from stagewire.client import Client, connect
 from stagewire.endpoint import Endpoint, write_endpoint
 from stagewire.errors import (

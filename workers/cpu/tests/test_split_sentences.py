@@ -30,7 +30,8 @@ def split(text: str, size: int = 3, least: int = 1, most: int = 400) -> list[str
         ["We sell bread, cake, etc.", "Come in."],
         ["Visit example.com for more.", "Thanks."],
         ["So do I.", "And you?"],
-        ["今日は。", "元気ですか？", "はい。"],
+        ["He said no.", "Then he read No. 5 and Fig. 2."],
+        ["今日は。", "元気ですか\uff1f", "はい。"],
     ],
 )
 def test_sentences_are_found_whatever_the_pieces(sentences, size):

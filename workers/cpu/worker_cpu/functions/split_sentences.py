@@ -15,13 +15,18 @@ _WORD: Final = re.compile(r"\S+")
 _ABBREVIATIONS: Final = frozenset(
     _WORD.findall(
         "mr mrs ms dr prof sr jr st mt ft gen col lt sgt capt rev hon gov sen rep pres dept univ"
-        " inc ltd co corp bros no nos vol vols fig figs eq eqs ch sec pp ed eds vs etc al approx"
-        " est min max tel ext ave blvd rd e.g i.e cf viz a.m p.m u.s u.k u.n jan feb mar apr jun"
-        " jul aug sep sept oct nov dec mon tue wed thu fri"
+        " inc ltd corp bros vs etc al approx ave blvd e.g i.e cf viz a.m p.m u.s u.k u.n"
     )
 )
+_BEFORE_NUMBERS: Final = frozenset(
+    _WORD.findall(
+        "no nos vol vols fig figs eq eqs ch sec p pp ed tel ext min max est jan feb mar apr jun jul"
+        " aug sep sept oct nov dec mon tue wed thu fri"
+    )
+)
+"""Abbreviations only where a number follows; elsewhere some are words that end sentences."""
 _ENDS_ANYWAY: Final = frozenset(
-    ("etc", "al", "a.m", "p.m", "u.s", "u.k", "u.n", "inc", "ltd", "co", "corp", "jr", "sr")
+    ("etc", "al", "a.m", "p.m", "u.s", "u.k", "u.n", "inc", "ltd", "corp", "jr", "sr")
 )
 """Abbreviations that often close a sentence: they do when a capital follows."""
 _BOUNDARY: Final = re.compile(
@@ -101,8 +106,12 @@ class SentenceSplitter:
             return self._follows_capital(match)
         word = _LAST_WORD.search(self._text, 0, match.start("marks"))
         last = word[1].strip("\"'\u2018\u201c([{*_").lower() if word else ""
-        if last.isdigit() and len(last) <= _LIST_DIGITS and not self._text[: word.start()].strip():  # type: ignore[union-attr] # a digit was found in it
+        is_first = word is not None and not self._text[: word.start()].strip()
+        if is_first and last.isdigit() and len(last) <= _LIST_DIGITS:
             return False
+        following = self._text[match.end() :][:1]
+        if last in _BEFORE_NUMBERS and (not following or following.isdigit()):
+            return False if following else None
         if len(last) == 1 and last.isalpha() and last != "i":
             return False
         if last in _ABBREVIATIONS and last not in _ENDS_ANYWAY:

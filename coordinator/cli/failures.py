@@ -1,0 +1,89 @@
+"""Failures at the outermost edge: what a person reads of them, and the exit code."""
+
+import logging
+import logging.handlers
+import secrets
+import sys
+import traceback
+from pathlib import Path
+from typing import Final
+
+import typer
+
+from stagewire.errors import ExitCode, StageError
+from stagewire.limits import LOG_BYTES
+
+_log = logging.getLogger("coordinator.cli")
+_LOG_NAME: Final = "commands.log"
+
+
+def begin_logging(*, is_debugging: bool) -> None:
+    """Shows warnings on standard error, or everything when debugging."""
+    level = logging.DEBUG if is_debugging else logging.WARNING
+    handler = logging.StreamHandler()
+    handler.setLevel(level)
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    logging.basicConfig(handlers=[handler])
+    for name in ("coordinator", "stagewire"):
+        logging.getLogger(name).setLevel(level)
+
+
+def show(error: Exception) -> int:
+    """Prints a failure to standard error and returns its exit code."""
+    if not isinstance(error, StageError):
+        return _show_internal(error)
+    if _log.isEnabledFor(logging.DEBUG):
+        traceback.print_exception(error)
+    lines = [f"{error.reason}: {error.message}", *getattr(error, "__notes__", ())]
+    typer.echo("\n".join((*lines, f"what to do: {error.recovery}")), err=True)
+    return error.exit_code
+
+
+def show_usage(error: typer.TyperException) -> int:
+    """Prints what is wrong with a command line and returns the exit code of wrong usage."""
+    # Typer's error of usage has a context; the public class above it does not say so.
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        typer.echo(f"{context.get_usage()}\nTry '{context.command_path} --help'.", err=True)
+    typer.echo(f"Error: {error.format_message()}", err=True)
+    return ExitCode.USAGE
+
+
+def _show_internal(error: Exception) -> int:
+    error_id = secrets.token_hex(4)
+    where = "with --debug for the cause"
+    if _log.isEnabledFor(logging.DEBUG):
+        traceback.print_exception(error)
+        where = "above"
+    elif (path := _write(error, error_id)) is not None:
+        where = f"in {path}"
+    text = f"INTERNAL_FAULT: something unexpected happened; error id {error_id}, the cause stands"
+    typer.echo(f"{text} {where}", err=True)
+    typer.echo(f"what to do: {StageError.recovery}", err=True)
+    return ExitCode.INTERNAL
+
+
+def _write(error: Exception, error_id: str) -> Path | None:
+    """Logs the traceback beside the logs of coordinators; None when that folder is of no use."""
+    from stagewire.endpoint import default_state_folder
+
+    path = default_state_folder() / "logs" / _LOG_NAME
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1)
+    except OSError:
+        return None
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    # Of its own: the handlers of the root would show it on standard error.
+    record = logging.LogRecord(
+        _log.name,
+        logging.ERROR,
+        __file__,
+        0,
+        "internal fault error_id=%s arguments=%s",
+        (error_id, sys.argv[1:2]),
+        (type(error), error, error.__traceback__),
+    )
+    handler.emit(record)
+    handler.close()
+    return path

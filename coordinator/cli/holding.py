@@ -1,0 +1,90 @@
+"""A coordinator of this process: up, held up, and down again, whatever signals come."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
+
+from coordinator.app.coordinator import Coordinator
+from coordinator.cli.progress import Progress
+from coordinator.cli.screen import Screen
+from stagewire.endpoint import Endpoint
+from stagewire.errors import ExitCode
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class Holding:
+    """Holds one coordinator up; the first signal ends it in order, the second at once."""
+
+    def __init__(self, coordinator: Coordinator, screen: Screen, progress: Progress) -> None:
+        self._coordinator = coordinator
+        self._screen = screen
+        self._progress = progress
+        self._signals = 0
+        self.is_draining_allowed = False
+        """Whether a signal waits for requests; else it ends what runs."""
+
+    async def hold(self, serve: Callable[[Endpoint], Awaitable[ExitCode]]) -> ExitCode:
+        """Brings the coordinator up, lets `serve` run, and brings it down.
+
+        Raises:
+            StageError: it could not be brought up, or `serve` failed.
+        """
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("a coordinator is held by a task")
+        stopped = asyncio.create_task(self._coordinator.wait_for_stop())
+        stopped.add_done_callback(lambda done: self._cancel_start(done, task))
+        try:
+            with self._catching(task):
+                async with contextlib.AsyncExitStack() as shown:
+                    await shown.enter_async_context(self._progress.showing(self._coordinator))
+                    async with self._coordinator.running() as endpoint:
+                        await shown.aclose()
+                        code = await serve(endpoint)
+                return ExitCode.FAULT if self._coordinator.cut_short else code
+        except asyncio.CancelledError:
+            if self._signals:
+                task.uncancel()
+                self._screen.line("interrupted; everything is stopped")
+                return ExitCode.INTERRUPTED
+            if stopped.done() and not stopped.cancelled():
+                task.uncancel()
+                self._screen.line("stopped before it was ready")
+                return ExitCode.OK
+            raise
+        finally:
+            stopped.cancel()
+
+    def _cancel_start(self, done: "asyncio.Task[None]", task: "asyncio.Task[object]") -> None:
+        # Asked to stop from outside while nothing serves yet: there is nothing to drain.
+        if not done.cancelled() and not self.is_draining_allowed:
+            task.cancel()
+
+    @contextlib.contextmanager
+    def _catching(self, task: "asyncio.Task[object]") -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self._interrupt, task)
+        try:
+            yield
+        finally:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+
+    def _interrupt(self, task: "asyncio.Task[object]") -> None:
+        self._signals += 1
+        if self._signals > 1:
+            self._coordinator.kill()
+            self._screen.console.show_cursor()
+            # At once means at once: threads that wait for a library would hold up an exit.
+            os._exit(ExitCode.INTERRUPTED)
+        if self.is_draining_allowed:
+            self._screen.line("stopping; once more to stop at once")
+            self._coordinator.request_stop()
+        else:
+            self._screen.line("stopping")
+            task.cancel()

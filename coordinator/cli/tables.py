@@ -1,0 +1,127 @@
+"""What runs where, as tables."""
+
+from coordinator.facts.sizes import format_size
+from stagewire.client import CoordinatorState, Receipt, Table
+from stagewire.client.state import Phase, StageState, WorkerState
+
+
+def stage_table(state: CoordinatorState) -> Table:
+    """Returns one row for each stage."""
+    return Table(
+        ("stage", "worker", "device", "executor", "phase", "proof", "load", "memory / budget"),
+        tuple(
+            (
+                stage.stage_id,
+                stage.worker_id,
+                stage.device,
+                stage.executor,
+                _doing(stage),
+                f"{stage.verdict.name.lower()} {stage.grade.name}",
+                seconds(stage.load_seconds),
+                against(stage.measured_bytes, stage.reserved_bytes),
+            )
+            for stage in state.stages
+        ),
+    )
+
+
+def worker_table(state: CoordinatorState) -> Table:
+    """Returns one row for each worker."""
+    return Table(
+        ("worker", "kind", "phase", "restarts", "last reason", "memory / budget", "peak"),
+        tuple(
+            (
+                worker.worker_id,
+                worker.kind,
+                worker.phase.name.lower(),
+                str(worker.restarts),
+                worker.last_reason or "-",
+                worker_memory(worker),
+                format_size(worker.peak_bytes) if worker.peak_bytes else "-",
+            )
+            for worker in state.workers
+        ),
+    )
+
+
+def pipeline_table(state: CoordinatorState) -> Table:
+    """Returns one row for each pipeline."""
+    return Table(
+        ("pipeline", "ready", "inputs", "outputs"),
+        tuple(
+            (
+                item.pipeline,
+                "yes" if item.is_ready else "no",
+                ", ".join(f"{port.name}: {port}" for port in item.inputs),
+                ", ".join(f"{port.name}: {port}" for port in item.outputs),
+            )
+            for item in state.pipelines
+        ),
+    )
+
+
+def limit_table(state: CoordinatorState) -> Table:
+    """Returns one row for each constraint on memory."""
+    return Table(
+        ("constraint", "limit", "reserved", "grade"),
+        tuple(
+            (
+                item.constraint,
+                format_size(item.limit_bytes),
+                format_size(item.reserved_bytes),
+                item.grade.name,
+            )
+            for item in state.ledger.constraints
+        ),
+    )
+
+
+def request_table(receipt: Receipt, state: CoordinatorState) -> Table:
+    """Returns one row for each stage of a request: time, bytes, memory against budget."""
+    stages = {stage.stage_id: stage for stage in state.stages}
+    rows = []
+    for item in receipt.stages:
+        stage = stages.get(item.stage_id)
+        rows.append(
+            (
+                item.stage_id,
+                item.worker_id,
+                item.device,
+                seconds(item.busy_seconds),
+                seconds(item.first_output_seconds),
+                format_size(item.input_bytes),
+                format_size(item.output_bytes),
+                against(stage.measured_bytes, stage.reserved_bytes) if stage is not None else "-",
+            )
+        )
+    return Table(
+        ("stage", "worker", "device", "busy", "first out", "in", "out", "memory / budget"),
+        tuple(rows),
+    )
+
+
+def worker_memory(worker: WorkerState) -> str:
+    """Returns what a worker was measured to take, beside what is reserved for it."""
+    return against(worker.measured_bytes, worker.reserved_bytes)
+
+
+def against(measured_bytes: int, reserved_bytes: int) -> str:
+    """Returns a measurement beside its budget."""
+    measured = format_size(measured_bytes) if measured_bytes else "-"
+    over = " (over)" if measured_bytes > reserved_bytes > 0 else ""
+    return f"{measured} / {format_size(reserved_bytes)}{over}"
+
+
+def seconds(value: float | None) -> str:
+    """Returns a time for people; a dash when there is none."""
+    if value is None:
+        return "-"
+    return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.0f} ms"
+
+
+def _doing(stage: StageState) -> str:
+    """Returns the phase of a stage, and what is being done to it."""
+    phase = stage.phase.name.lower()
+    if stage.phase is Phase.STARTING and stage.evidence:
+        return f"{phase}: {stage.evidence}"
+    return phase

@@ -1,0 +1,35 @@
+"""What importing `stagewire.client` costs."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+
+def loaded_after(statement):
+    result = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{statement}\nprint(*sys.modules)"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    return set(result.stdout.split())
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    assert not loaded_after("import stagewire.client") & {"grpc", "numpy", "google.protobuf", "PIL"}
+
+
+def test_reading_media_loads_no_grpc():
+    assert "grpc" not in loaded_after("from stagewire.client import audio, text, write_wav")
+
+
+def test_the_client_loads_nothing_that_its_distribution_does_not_depend_on():
+    loaded = loaded_after("from stagewire.client import Call, Client, Result, audio, connect")
+    assert {"grpc", "numpy"} <= loaded
+    assert not loaded & {"psutil", "PIL", "ml_dtypes", "pydantic", "rich", "yaml", "coordinator"}
+    assert "stagewire.worker" not in loaded

@@ -1,0 +1,1 @@
+"""What tests of running coordinators share. Nothing here replaces a part of the product."""

@@ -1,0 +1,155 @@
+"""A coordinator in this process, with real workers that are fakes, and a client that is connected."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from coordinator.app.coordinator import Coordinator
+from coordinator.app.settings import Settings, Timing
+from coordinator.facts.ids import StageId, WorkerId
+from coordinator.gateway.incarnation import Attached
+from coordinator.plan.loading import load_plan
+from coordinator.supervise.policy import RestartLimits
+from coordinator.supervise.runner import WorkerPhase
+from stagewire.client import Client
+from stagewire.endpoint import Endpoint
+
+from testkit import plans
+from testkit.waiting import until
+
+QUICK = Timing(heartbeat=0.1, heartbeat_timeout=3.0, start_deadline=60.0, drain=10.0, leave=5.0)
+RESTARTS = RestartLimits(first_delay_seconds=0.02)
+
+
+@dataclass
+class Running:
+    """A coordinator that is up."""
+
+    coordinator: Coordinator
+    endpoint: Endpoint
+    client: Client
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    """What the loop was told about exceptions that nobody took."""
+
+    async def ask(self, function: Callable[..., Any], *values: Any, **named: Any) -> Any:
+        """Calls a blocking function of the client beside the loop, which serves it."""
+        return await asyncio.to_thread(function, *values, **named)
+
+    async def run(self, pipeline: str, inputs: dict[str, Any], **named: Any) -> Any:
+        return await self.ask(self.client.run, pipeline, inputs, **named)
+
+    def pid(self, worker: str) -> int:
+        process = self.coordinator.lives[WorkerId(worker)].hosting.process
+        assert process is not None
+        return process.pid
+
+    def signal(self, worker: str, number: signal.Signals) -> None:
+        os.kill(self.pid(worker), number)
+
+    def attached(self, worker: str) -> Attached:
+        attached = self.coordinator.lives[WorkerId(worker)].hosting.attached
+        assert attached is not None
+        return attached
+
+    def phase(self, worker: str) -> WorkerPhase:
+        return self.coordinator.runners[WorkerId(worker)].phase
+
+    def incarnation(self, worker: str) -> int:
+        return self.coordinator.runners[WorkerId(worker)].incarnation
+
+    async def until_ready(self, *stages: str, after: int | None = None) -> None:
+        """Waits until stages take items, of a later incarnation than `after` when that is given."""
+        directory = self.coordinator.directory
+
+        def is_ready(stage: str) -> bool:
+            if not directory.is_ready(StageId(stage)):
+                return False
+            incarnation = directory.host_of(StageId(stage)).attached.incarnation
+            return after is None or incarnation > after
+
+        await until(lambda: all(map(is_ready, stages)))
+
+    async def until_busy(self, worker: str) -> None:
+        """Waits until a worker says that an executor computes."""
+        attached = self.attached(worker)
+        await until(
+            lambda: attached.heartbeat and any(lane.is_busy for lane in attached.heartbeat.lanes)
+        )
+
+    async def until_quiet(self) -> None:
+        """Waits until no request holds anything, here or in a worker."""
+        engine, lives = self.coordinator.engine, self.coordinator.lives.values()
+        await until(lambda: not list(engine.running))
+        for life in lives:
+            attached = life.hosting.attached
+            assert attached is None or not list(attached.running())
+
+    def promises(self) -> list[Any]:
+        """Returns what the ledger holds, less measurements and numbers of incarnations."""
+        snapshot = self.coordinator.design.ledger.snapshot()
+        lines = [(line.reservation, line.state, line.is_leaving) for line in snapshot.reservations]
+        return [snapshot.constraints, lines, snapshot.waiting, snapshot.loading]
+
+
+def make(
+    folder: Path, plan: plans.Plan, *, timing: Timing = QUICK, restarts: RestartLimits = RESTARTS, **more: Any
+) -> Coordinator:
+    """Returns a coordinator of a plan that is not up yet."""
+    path = plans.write(folder, plan)
+    settings = Settings(
+        path, folder / "state", folder / "cache", timing=timing, restarts=restarts, **more
+    )
+    return Coordinator(settings, load_plan(path), lambda _, __: None)
+
+
+@contextlib.contextmanager
+def watched_loop(faults: list[dict[str, Any]]) -> Any:
+    """Gathers what the loop is told about exceptions that nobody took."""
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: faults.append(context))
+    yield
+    loop.set_exception_handler(None)
+
+
+@contextlib.asynccontextmanager
+async def running(
+    folder: Path, plan: plans.Plan, *, checks: bool = True, **settings: Any
+) -> AsyncIterator[Running]:
+    """Brings a plan up around the block.
+
+    After the block nothing of its requests may be held and the ledger must be what it was, unless
+    `checks` is off because the block leaves a worker given up.
+    """
+    coordinator = make(folder, plan, **settings)
+    it: Running | None = None
+    faults: list[dict[str, Any]] = []
+    with watched_loop(faults):
+        async with coordinator.running() as endpoint:
+            with Client(endpoint.address, endpoint.token) as client:
+                it = Running(coordinator, endpoint, client, faults)
+                before = it.promises()
+                yield it
+                await it.until_quiet()
+                if checks:
+                    await until(
+                        lambda: all(it.phase(name) is WorkerPhase.READY for name in coordinator.lives)
+                    )
+                    assert it.promises() == before
+    promises = coordinator.design.ledger.snapshot()
+    assert not promises.loading
+    assert not promises.waiting
+    assert {line.state.value for line in promises.reservations} == {"promised"}
+    assert not faults
+
+
+def quick(**changes: Any) -> Timing:
+    return replace(QUICK, **changes)
+
+
+log = logging.getLogger(__name__)
