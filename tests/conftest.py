@@ -1,10 +1,14 @@
 """Rules that hold for every test."""
 
+import asyncio
+import logging
 import os
-from collections.abc import Generator
+import tempfile
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
+from testkit.leaks import LeakProbe
 
 # --- nothing is skipped in CI ---
 
@@ -35,3 +39,57 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     report = yield
     fail_if_skipped(report)
     return report
+
+
+# --- nothing is left behind ---
+
+
+class ErrorLog(logging.Handler):
+    """Keeps what is logged as an error: a fault that nobody foresaw, which no test may cause."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(f"{record.name}: {record.getMessage()}")
+
+
+@pytest.fixture(scope="session")
+def warm_grpc() -> None:
+    """Uses gRPC once: what it keeps for the life of the process is no leak of the first test."""
+    import grpc.aio
+
+    from stagewire.channel import make_server, open_channel
+
+    async def serve() -> None:
+        # Its poller would end whenever the last server is collected, and begin again.
+        grpc.aio.init_grpc_aio()
+        server = make_server([])
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        with open_channel(f"127.0.0.1:{port}") as channel:
+            call = channel.unary_unary("/none/None").future(b"")
+            await asyncio.to_thread(call.exception)
+        await server.stop(None)
+
+    asyncio.run(serve())
+
+
+@pytest.fixture
+def error_log() -> Iterator[list[str]]:
+    """Lines that were logged as errors; a test that expects some clears them."""
+    handler = ErrorLog()
+    logging.getLogger().addHandler(handler)
+    yield handler.lines
+    logging.getLogger().removeHandler(handler)
+    assert not handler.lines
+
+
+@pytest.fixture
+def leak_probe(warm_grpc, error_log, tmp_path_factory, monkeypatch) -> Iterator[LeakProbe]:
+    """Sees to it that the test leaves nothing behind and causes no fault that nobody foresaw."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("temporary")))
+    probe = LeakProbe()
+    yield probe
+    probe.check()

@@ -12,6 +12,7 @@ from coordinator.artifacts.progress import ArtifactProgress
 from coordinator.artifacts.specification import Artifact, from_spec
 from coordinator.artifacts.store import ArtifactStatus, ArtifactStore
 from coordinator.facts.ids import ArtifactId, StageId, WorkerId
+from coordinator.facts.sizes import format_size
 from coordinator.plan.loading import LoadedPlan
 from coordinator.reach.downloads import DownloadEstimate
 from coordinator.reach.environments import EnvironmentBuilder
@@ -96,8 +97,9 @@ class Preparation:
             def tell(progress: ArtifactProgress, name: ArtifactId = name) -> None:
                 if self._is_stopped:
                     raise CancelledError("the download was stopped")
-                total = f" of {progress.total_bytes}" if progress.total_bytes else ""
-                self._report(f"model {name}", f"{progress.phase} {progress.done_bytes}{total}")
+                total = f" of {format_size(progress.total_bytes)}" if progress.total_bytes else ""
+                done = format_size(progress.done_bytes)
+                self._report(f"model {name}", f"{progress.phase} {done}{total}")
 
             self.store.pull(
                 artifact,

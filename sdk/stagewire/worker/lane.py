@@ -25,7 +25,13 @@ class Lane:
     """Runs the executions of one loaded stage, `concurrency` at a time, off the event loop."""
 
     def __init__(
-        self, stage_id: str, stage: LoadedStage, concurrency: int, outbox: Outbox, ended: Ended
+        self,
+        stage_id: str,
+        stage: LoadedStage,
+        concurrency: int,
+        outbox: Outbox,
+        ended: Ended,
+        rest: Callable[[], None],
     ) -> None:
         self.stage_id = stage_id
         self.stage = stage
@@ -33,6 +39,7 @@ class Lane:
         self._busy = 0
         self._outbox = outbox
         self._ended = ended
+        self._rest = rest
         self._queue: deque[LaneExecution] = deque()
         self._is_closed = False
         self._changed = threading.Condition()
@@ -88,6 +95,8 @@ class Lane:
             failure = self._run(execution)
             self.note_progress(False)
             self._conclude(execution, failure)
+            if not self._queue:
+                self._rest()
 
     def _next(self) -> LaneExecution | None:
         """Waits for the next execution; None when the lane is closed and empty."""

@@ -25,6 +25,9 @@ class MemoryMeter(Protocol):
     def measure(self, model_files: frozenset[str]) -> MemoryUsage:
         """Returns anonymous memory, and the resident pages of the named mapped files."""
 
+    def trim(self) -> None:
+        """Gives memory that was freed in this process back to the operating system."""
+
 
 def make_meter(root: Path = Path("/proc/self")) -> MemoryMeter:
     """Returns the meter of this operating system."""

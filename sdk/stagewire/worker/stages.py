@@ -60,10 +60,12 @@ class Stages:
             stage = executor.load(order, report)
         except Exception as error:  # the outermost edge of an executor: the worker must answer
             return _fault(message.stage_id, "could not be loaded", error)
+        # What the load used for a moment is given back, or it would count as the stage's own.
+        self._meter.trim()
         measured = self._meter.measure(files).total_bytes - before
         self.orders[order.stage_id] = order
         self.lanes[order.stage_id] = Lane(
-            order.stage_id, stage, order.concurrency, self._outbox, self._ended
+            order.stage_id, stage, order.concurrency, self._outbox, self._ended, self._meter.trim
         )
         return pb.AttachRequest(
             stage_loaded=pb.StageLoaded(
@@ -95,6 +97,7 @@ class Stages:
             return _fault(stage_id, "is not loaded", StageNotResidentError("load it first"))
         except Exception as error:  # the outermost edge of an executor: the worker must answer
             return _fault(stage_id, "could not run its example", error)
+        self._meter.trim()
         return pb.AttachRequest(
             stage_proved=pb.StageProved(
                 stage_id=stage_id,
@@ -114,6 +117,7 @@ class Stages:
             return _fault(stage_id, "is not loaded", StageNotResidentError("load it first"))
         lane.close()
         lane.stage.release()
+        self._meter.trim()
         freed = before - self._meter.measure(self.model_files).total_bytes
         return pb.AttachRequest(
             stage_released=pb.StageReleased(stage_id=stage_id, freed_bytes=max(0, freed))

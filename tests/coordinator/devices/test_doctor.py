@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 MIB, GIB = 1 << 20, 1 << 30
 CPU = HostCpu("Test CPU 9000", 8, 4, 8, None, ("avx2",))
 MEMORY = HostMemory(16 * GIB, 8 * GIB, 0, 0, None, None)
-ROOM = Storage(Path("/home/someone/.cache"), 100 * GIB, 50 * GIB)
+ROOM = Storage(Path("/caches/someone"), 100 * GIB, 50 * GIB)
 UNREAD = Unavailable(ProbeFailure.DENIED, "it is forbidden")
 SOUND = Examination((3, 12, 4), CPU, MEMORY, ROOM, 590 * MIB, ROOM, "0.8.3")
 

@@ -30,7 +30,7 @@ def test_the_same_parts_give_the_same_key_in_any_order():
         {"project_digests": {"stagewire": "3", "worker-tiny": "2"}},
         {"project_digests": {"stagewire": "1", "worker-other": "2"}},
         {"project_digests": {"stagewire": "1"}},
-        {"checkout": "/home/someone/checkout"},
+        {"checkout": "/checkouts/someone"},
     ],
 )
 def test_every_part_changes_the_key(changed):

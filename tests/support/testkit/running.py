@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
-import logging
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from coordinator.app.coordinator import Coordinator
 from coordinator.app.settings import Settings, Timing
@@ -19,7 +21,7 @@ from coordinator.supervise.policy import RestartLimits
 from coordinator.supervise.runner import WorkerPhase
 from stagewire.client import Client
 from stagewire.endpoint import Endpoint
-
+from stagewire.errors import StageError
 from testkit import plans
 from testkit.waiting import until
 
@@ -36,13 +38,36 @@ class Running:
     client: Client
     faults: list[dict[str, Any]] = field(default_factory=list)
     """What the loop was told about exceptions that nobody took."""
+    _pids: set[int] = field(default_factory=lambda: {os.getpid()})
 
     async def ask(self, function: Callable[..., Any], *values: Any, **named: Any) -> Any:
-        """Calls a blocking function of the client beside the loop, which serves it."""
-        return await asyncio.to_thread(function, *values, **named)
+        """Calls a blocking function of the client beside the loop, which serves it.
+
+        Whatever failure comes out must say nothing of the inside.
+        """
+        try:
+            return await asyncio.to_thread(function, *values, **named)
+        except StageError as error:
+            self.check_text(error)
+            raise
 
     async def run(self, pipeline: str, inputs: dict[str, Any], **named: Any) -> Any:
         return await self.ask(self.client.run, pipeline, inputs, **named)
+
+    async def failure(self, function: Callable[..., Any], *values: Any, **named: Any) -> StageError:
+        """Calls a blocking function that must fail; returns how."""
+        with pytest.raises(StageError) as caught:
+            await self.ask(function, *values, **named)
+        return caught.value
+
+    def check_text(self, error: StageError) -> None:
+        """Fails when what a client is told holds a path, a process id or the name of a class."""
+        text = f"{error.message} {error.facts}"
+        processes = [life.hosting.process for life in self.coordinator.lives.values()]
+        self._pids |= {process.pid for process in processes if process is not None}
+        assert not re.search(r"(/[\w.-]+){2,}", text), text
+        assert not re.search(r"\w(Error|Exception)\b|Traceback|0x[0-9a-f]{6}", text), text
+        assert not self._pids & set(map(int, re.findall(r"\b\d{3,7}\b", text))), text
 
     def pid(self, worker: str) -> int:
         process = self.coordinator.lives[WorkerId(worker)].hosting.process
@@ -152,4 +177,3 @@ def quick(**changes: Any) -> Timing:
     return replace(QUICK, **changes)
 
 
-log = logging.getLogger(__name__)

@@ -1,0 +1,134 @@
+"""`coordinator artifacts`: fetches, lists and verifies the models of a plan."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator.app.preparation import Download
+from coordinator.app.settings import default_cache_folder
+from coordinator.artifacts.progress import ArtifactProgress
+from coordinator.artifacts.specification import Artifact, from_spec
+from coordinator.artifacts.store import ArtifactStatus, ArtifactStore
+from coordinator.cli.consent import ask_for
+from coordinator.cli.options import JsonOption, PlanOption, YesOption, new_app
+from coordinator.cli.progress import Progress
+from coordinator.cli.screen import Screen
+from coordinator.facts.sizes import format_size
+from coordinator.plan.loading import LoadedPlan, load_plan
+from stagewire.client import Table
+from stagewire.errors import ExitCode
+
+app = new_app()
+
+
+@app.callback()
+def artifacts() -> None:
+    """Fetch, list and verify models."""
+
+
+@app.command()
+def pull(plan: PlanOption, yes: YesOption = False) -> None:
+    """Fetch every model of a plan that is missing or damaged."""
+    loaded, store, screen = load_plan(plan), _store(), Screen()
+    wanted = [item for item in _artifacts(loaded) if _is_wanting(store, item)]
+    downloads = [
+        Download(f"model {item.id}", store.missing_bytes(item), item.licence) for item in wanted
+    ]
+    is_allowed = ask_for(downloads, screen, is_agreed=yes, is_agreed_unasked=False)
+    progress = Progress(screen)
+    for item in _artifacts(loaded):
+        store.pull(
+            item,
+            loaded.folder,
+            _teller(progress, item),
+            is_network_allowed=is_allowed,
+        )
+        screen.line(f"{item.id}: whole")
+
+
+@app.command("list")
+def list_artifacts(
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", help="List those of a plan instead of the cache's."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the models of a plan, or everything in the cache."""
+    store, screen = _store(), Screen()
+    if plan is None:
+        rows = [
+            {
+                "artifact": ", ".join(entry.ids),
+                "format": entry.format,
+                "licence": entry.licence,
+                "size_bytes": entry.size_bytes,
+                "state": "present",
+            }
+            for entry in store.entries()
+        ]
+    else:
+        rows = [
+            {
+                "artifact": item.id,
+                "format": item.format,
+                "licence": item.licence,
+                "size_bytes": sum(file.size_bytes or 0 for file in item.files),
+                "state": store.status(item).value,
+            }
+            for item in _artifacts(load_plan(plan))
+        ]
+    if json:
+        screen.json({"cache": str(store.root), "artifacts": rows})
+        return
+    screen.line(f"cache: {store.root}")
+    cells = (
+        (
+            str(row["artifact"]),
+            str(row["format"]),
+            format_size(int(row["size_bytes"])),
+            str(row["state"]),
+            str(row["licence"]),
+        )
+        for row in rows
+    )
+    screen.table(Table(("artifact", "format", "size", "state", "licence"), tuple(cells)))
+
+
+@app.command()
+def verify(plan: PlanOption) -> int:
+    """Read every byte of the models of a plan and compare it with its digest."""
+    store, screen = _store(), Screen()
+    problems = 0
+    for item in _artifacts(load_plan(plan)):
+        found = store.verify(item)
+        problems += len(found)
+        screen.line(f"{item.id}: {'whole' if not found else ''}".rstrip())
+        for problem in found:
+            screen.line(f"  {problem}")
+    if problems:
+        screen.line("run `coordinator artifacts pull`, which fetches what is wrong again")
+    return ExitCode.REFUSED if problems else ExitCode.OK
+
+
+def _store() -> ArtifactStore:
+    return ArtifactStore(default_cache_folder())
+
+
+def _artifacts(loaded: LoadedPlan) -> list[Artifact]:
+    return [from_spec(name, spec) for name, spec in loaded.plan.artifacts.items()]
+
+
+def _is_wanting(store: ArtifactStore, artifact: Artifact) -> bool:
+    return store.status(artifact) is not ArtifactStatus.PRESENT
+
+
+def _teller(progress: Progress, artifact: Artifact) -> Callable[[ArtifactProgress], None]:
+    def tell(found: ArtifactProgress) -> None:
+        total = f" of {format_size(found.total_bytes)}" if found.total_bytes else ""
+        done = format_size(found.done_bytes)
+        progress.note(f"model {artifact.id}", f"{found.phase} {found.file} {done}{total}")
+
+    return tell

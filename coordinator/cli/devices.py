@@ -1,0 +1,83 @@
+"""`coordinator devices`: every device, and whether it is present, reachable and runnable."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator.app.survey import list_devices
+from coordinator.cli.options import JsonOption, StateOption, new_app, state_folder
+from coordinator.cli.screen import Screen
+from coordinator.devices.rows import CapabilityRow, DeviceFact, DeviceRow
+from coordinator.facts.ids import DeviceId, WorkerId
+from coordinator.plan.loading import load_plan
+from stagewire.client import CoordinatorState, Table, connect
+from stagewire.client.state import Phase
+from stagewire.errors import CoordinatorUnreachableError
+
+app = new_app()
+
+
+@app.command()
+def devices(
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", help="Plan whose workers may reach them.", show_default=False),
+    ] = None,
+    state: StateOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show every device: whether a probe saw it, a worker reaches it, and something runs on it.
+
+    The three are never the same fact: the last one needs a running coordinator.
+    """
+    loaded = load_plan(plan).plan if plan is not None else None
+    rows = list_devices(loaded, _running(state_folder(state)))
+    screen = Screen()
+    if json:
+        screen.json({"devices": rows})
+    else:
+        screen.table(_table(rows))
+
+
+def _running(state: Path) -> list[CapabilityRow] | None:
+    """Returns what a running coordinator's stages prove; None when none runs."""
+    try:
+        with connect(state) as client:
+            return _rows(client.placement())
+    except CoordinatorUnreachableError:
+        return None
+
+
+def _rows(state: CoordinatorState) -> list[CapabilityRow]:
+    return [
+        CapabilityRow(
+            WorkerId(stage.worker_id),
+            f"{stage.executor} ({stage.stage_id})",
+            DeviceId(stage.device),
+            unavailable_reason=""
+            if stage.phase is Phase.READY
+            else f"its stage {stage.stage_id} is {stage.phase.name.lower()}",
+        )
+        for stage in state.stages
+    ]
+
+
+def _table(rows: tuple[DeviceRow, ...]) -> Table:
+    return Table(
+        ("device", "name", "present", "reachable", "runnable"),
+        tuple(
+            (
+                row.device,
+                row.name,
+                _fact(row.present),
+                _fact(row.reachable),
+                _fact(row.runnable),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _fact(fact: DeviceFact) -> str:
+    return f"{fact.answer}: {fact.detail}"

@@ -1,0 +1,41 @@
+"""`coordinator down`: stops a running coordinator and waits until it is gone."""
+
+from typing import Annotated, Final
+
+import typer
+
+from coordinator.app.state_folder import is_held
+from coordinator.cli import management
+from coordinator.cli.options import StateOption, new_app, state_folder
+from coordinator.cli.waiting_linux import wait_for_end
+from stagewire.endpoint import read_endpoint
+from stagewire.errors import CoordinatorUnreachableError, DeadlineExceededError
+
+app = new_app()
+_DRAIN_SECONDS: Final = 10.0
+_LEAVE_SECONDS: Final = 30.0
+"""Time that the workers get to leave, above what their requests get."""
+
+
+@app.command()
+def down(
+    state: StateOption = None,
+    timeout: Annotated[
+        float,
+        typer.Option("--timeout", min=0, help="Seconds that running requests may still take."),
+    ] = _DRAIN_SECONDS,
+) -> None:
+    """Stop a running coordinator: it drains, stops its workers and ends."""
+    folder = state_folder(state)
+    if not is_held(folder):
+        raise CoordinatorUnreachableError(f"no coordinator is running on the state folder {folder}")
+    endpoint = read_endpoint(folder)
+    running = management.shutdown(endpoint, timeout)
+    if running:
+        typer.echo(f"waiting for {running} requests, at most {timeout:g} s")
+    if not wait_for_end(endpoint.pid, timeout + _LEAVE_SECONDS):
+        raise DeadlineExceededError(
+            f"the coordinator of {endpoint.plan!r}, process {endpoint.pid}, has not ended;"
+            f" end it with `kill -9 {endpoint.pid}`, its workers end with it"
+        )
+    typer.echo(f"stopped {endpoint.plan}")

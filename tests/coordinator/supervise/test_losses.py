@@ -1,0 +1,337 @@
+"""A worker that is killed, leaves, freezes or stops stepping: what its callers and others see."""
+
+import asyncio
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+from testkit import calls, plans
+from testkit.plans import deed
+from testkit.running import RESTARTS, quick, running
+from testkit.waiting import until
+
+from coordinator.supervise.policy import RestartLimits
+from coordinator.supervise.runner import WorkerPhase
+from stagewire.client import Phase
+from stagewire.errors import StageError
+from stagewire.v1 import management_pb2
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("leak_probe")]
+
+ITEM = np.ones(4, np.float32)
+TOLD_SECONDS = 5.0
+"""Ten times what is promised, for a busy machine."""
+
+
+def first_then_wait(client, events):
+    """Opens a request, says when its first output came, and stays in it until it fails."""
+    with client.infer("p1") as call:
+        call.send("x", ITEM)
+        next(call)
+        events.set()
+        for _ in call:
+            pass
+
+
+async def lose_in_request(it, worker, lose):
+    """Loses a worker while it holds a request; returns the failure and the seconds until then."""
+    loop, begun = asyncio.get_running_loop(), asyncio.Event()
+
+    class Begun:
+        def set(self):
+            loop.call_soon_threadsafe(begun.set)
+
+    waiting = asyncio.create_task(it.failure(first_then_wait, it.client, Begun()))
+    await begun.wait()
+    began = time.monotonic()
+    lose()
+    error = await waiting
+    return error, time.monotonic() - began
+
+
+async def test_a_killed_worker_fails_its_request_at_once_and_comes_back(tmp_path):
+    async with running(tmp_path, plans.chain()) as it:
+        before = it.incarnation("a"), it.incarnation("b"), it.pid("b")
+
+        error, seconds = await lose_in_request(
+            it, "a", lambda: it.signal("a", signal.SIGKILL)
+        )
+
+        assert error.reason == "WORKER_LOST"
+        assert seconds < TOLD_SECONDS
+        await it.until_ready("one", after=before[0])
+        assert (it.incarnation("b"), it.pid("b")) == before[1:]
+        result = await it.run("p", {"x": ITEM})
+        assert [run.incarnation for run in result.receipt.stages][0] > before[0]
+
+
+async def test_requests_on_other_workers_do_not_notice(tmp_path):
+    def stream_on(client, has_lost, counts):
+        with client.infer("p2") as call:
+            while not has_lost.is_set() or len(counts) < 50:
+                call.send("x", ITEM)
+                counts.append(next(call).value)
+            call.end()
+            return list(call)
+
+    async with running(tmp_path, plans.chain()) as it:
+        has_lost, counts = asyncio.Event(), []
+        other = asyncio.create_task(it.ask(stream_on, it.client, has_lost, counts))
+        await until(lambda: len(counts) > 5)
+
+        error, _ = await lose_in_request(it, "a", lambda: it.signal("a", signal.SIGKILL))
+        has_lost.set()
+
+        assert error.reason == "WORKER_LOST"
+        assert await other == []
+        await it.until_ready("one")
+
+
+async def test_every_request_of_a_chain_fails_with_the_worker_that_any_stage_needs(tmp_path):
+    script = [deed("crash", after=1)]
+    async with running(tmp_path, plans.chain(second=script)) as it:
+
+        def run():
+            with it.client.infer("p") as call:
+                call.send("x", ITEM)
+                first = next(call)
+                call.send("x", ITEM)
+                return first, list(call)
+
+        error = await it.failure(run)
+
+        assert error.reason == "WORKER_LOST"
+        await it.until_ready("one", "two", after=2)
+        assert len((await it.run("p", {"x": ITEM})).outputs["y"]) == 1
+
+
+@pytest.mark.parametrize("do", ["crash", "exit"])
+async def test_an_end_of_the_process_is_a_loss_whatever_its_exit_code_says(tmp_path, do):
+    async with running(tmp_path, plans.single(deed(do, after=1))) as it:
+
+        def run():
+            with it.client.infer("p", {"x": [ITEM, ITEM]}) as call:
+                return list(call)
+
+        error = await it.failure(run)
+
+        assert error.reason == "WORKER_LOST"
+        await it.until_ready("one", after=1)
+        assert len((await it.run("p", {"x": ITEM})).outputs["y"]) == 1
+        state = await it.ask(it.client.placement)
+        assert (state.workers[0].restarts, state.workers[0].last_reason) == (1, "WORKER_LOST")
+
+
+async def test_a_frozen_worker_is_hung_killed_and_started_again(tmp_path):
+    timing = quick(heartbeat_timeout=1.5)
+    async with running(tmp_path, plans.chain(), timing=timing) as it:
+        error, seconds = await lose_in_request(
+            it, "a", lambda: it.signal("a", signal.SIGSTOP)
+        )
+
+        assert error.reason == "WORKER_HUNG"
+        assert seconds > 1
+        await it.until_ready("one", after=2)
+        await it.run("p", {"x": ITEM})
+
+
+async def test_a_worker_whose_interpreter_is_blocked_is_hung(tmp_path):
+    timing = quick(heartbeat_timeout=1.5)
+    script = deed("hang_gil", after=1, seconds=600)
+    async with running(tmp_path, plans.single(script), timing=timing) as it:
+        error = await it.failure(_send_two, it.client)
+
+        assert error.reason == "WORKER_HUNG"
+        await it.until_ready("one", after=1)
+        await it.run("p", {"x": ITEM})
+
+
+async def test_an_executor_that_makes_no_step_is_hung_though_its_host_answers(tmp_path):
+    script = deed("hang", after=1, seconds=600)
+    plan = plans.single(script, limits={"hang_timeout": "1s", "deadline": "600s"})
+    async with running(tmp_path, plan) as it:
+        error = await it.failure(_send_two, it.client)
+
+        assert error.reason == "WORKER_HUNG"
+        assert "one" in error.message
+        await it.until_ready("one", after=1)
+
+
+async def test_a_stage_that_waits_for_input_is_not_hung(tmp_path):
+    plan = plans.single(limits={"hang_timeout": "200ms", "deadline": "600s"})
+    async with running(tmp_path, plan) as it:
+        attached = it.attached("a")
+
+        def wait_between_items():
+            with it.client.infer("p") as call:
+                call.send("x", ITEM)
+                next(call)
+                has_begun.set()
+                may_end.result(timeout=60)
+                call.end()
+                return list(call)
+
+        loop = asyncio.get_running_loop()
+        begun = loop.create_future()
+        may_end = _thread_future()
+        has_begun = _Setter(loop, begun)
+        waiting = asyncio.create_task(it.ask(wait_between_items))
+        await begun
+        seen = attached.heartbeat_count
+        # Ten heartbeats are a second: five times what it may take for one step.
+        await until(lambda: attached.heartbeat_count > seen + 10)
+        may_end.set_result(None)
+
+        assert await waiting == []
+        assert it.incarnation("a") == 1
+
+
+async def test_a_worker_lost_too_often_is_given_up_until_a_person_acts(tmp_path):
+    limits = RestartLimits(first_delay_seconds=0.01, intensity=2, period_seconds=600)
+    async with running(tmp_path, plans.chain(), restarts=limits, checks=False) as it:
+        for incarnation in (1, 2, 3):
+            await until(lambda n=incarnation: it.coordinator.lives["a"].hosting.process is not None)
+            it.signal("a", signal.SIGKILL)
+            lost = it.incarnation("a")
+            if incarnation < 3:
+                await it.until_ready("one", after=lost)
+        await until(lambda: it.phase("a") is WorkerPhase.FAILED)
+
+        error = await it.failure(it.client.run, "p1", {"x": ITEM})
+        assert error.reason == "STAGE_FAILED"
+        state = await it.ask(it.client.placement)
+        assert state.phase is Phase.FAILED
+        # The other worker's own pipeline goes on.
+        await it.run("p2", {"x": ITEM})
+
+        await it.ask(
+            calls.unary,
+            it.endpoint.management_address,
+            "/stagewire.v1.ManagementService/RestartWorker",
+            management_pb2.RestartWorkerRequest(worker_id="a").SerializeToString(),
+            token=it.endpoint.management_token,
+        )
+        await it.until_ready("one")
+        await it.run("p", {"x": ITEM})
+
+
+async def test_requests_meanwhile_are_told_to_wait(tmp_path):
+    limits = RestartLimits(first_delay_seconds=600)
+    async with running(tmp_path, plans.chain(), restarts=limits, checks=False) as it:
+        it.signal("a", signal.SIGKILL)
+        await until(lambda: it.phase("a") is WorkerPhase.RESTARTING)
+
+        error = await it.failure(it.client.run, "p1", {"x": ITEM})
+
+        assert error.reason == "STAGE_STARTING"
+        assert error.retry_delay_ms
+
+
+async def test_a_flood_of_stderr_blocks_nobody_and_fills_no_disk(tmp_path):
+    size = 64 << 20
+    plan = plans.chain(first=[deed("flood", size_bytes=size)])
+    async with running(tmp_path, plan, timing=quick(heartbeat_timeout=30)) as it:
+        flooded = asyncio.create_task(it.run("p1", {"x": ITEM}, timeout=120))
+        others = [await it.run("p2", {"x": ITEM}) for _ in range(5)]
+
+        assert len((await flooded).outputs["y"]) == 1
+        assert len(others) == 5
+        logs = list((tmp_path / "state/logs").glob("a.log*"))
+        assert sum(log.stat().st_size for log in logs) < size / 2
+
+
+async def test_what_a_worker_started_ends_with_it(tmp_path):
+    async with running(tmp_path, plans.single(deed("child", seconds=600))) as it:
+        await it.run("p", {"x": ITEM})
+        group = it.pid("a")
+        members = _members_of(group)
+        assert len(members) == 2
+
+        it.signal("a", signal.SIGKILL)
+
+        await until(lambda: not _members_of(group))
+        await it.until_ready("one", after=1)
+
+
+async def test_a_worker_that_cannot_be_started_again_is_said_without_a_path(tmp_path):
+    # The environment is reached through a link that the test can take away.
+    environment = tmp_path / "environment"
+    environment.symlink_to(os.path.dirname(os.path.dirname(plans.sys.executable)))
+    plan = plans.single()
+    plan["workers"]["a"]["interpreter"]["linux"] = str(environment / "bin/python")
+    limits = RestartLimits(first_delay_seconds=0.01, intensity=1, period_seconds=600)
+    async with running(tmp_path, plan, restarts=limits, checks=False) as it:
+        environment.unlink()
+        it.signal("a", signal.SIGKILL)
+        await until(lambda: it.phase("a") is WorkerPhase.FAILED)
+
+        error = await it.failure(it.client.run, "p", {"x": ITEM})
+
+        assert error.reason == "STAGE_FAILED"
+        assert "WORKER_START_FAILED" in error.message
+
+
+async def test_many_kills_under_load_lose_no_request_without_a_word(tmp_path):
+    """Every request ends once: with its items, or with a reason that says to send it again."""
+    limits = RestartLimits(first_delay_seconds=0.01, intensity=1000)
+
+    def ask_again(client, number):
+        value = np.full(4, number, np.float32)
+        try:
+            outputs = client.run("p", {"x": value}, timeout=60).outputs["y"]
+        except StageError as error:
+            return error.reason
+        return "right" if len(outputs) == 1 and np.array_equal(outputs[0], value) else "wrong"
+
+    async with running(tmp_path, plans.chain(), restarts=limits) as it:
+        answers = []
+        for number in range(8):
+            batch = [it.ask(ask_again, it.client, number * 10 + k) for k in range(8)]
+            gathered = asyncio.gather(*batch)
+            process = it.coordinator.lives["ab"[number % 2]].hosting.process
+            if process is not None:
+                os.kill(process.pid, signal.SIGKILL)
+            answers += await gathered
+            await it.until_ready("one", "two")
+
+        assert set(answers) <= {"right", "WORKER_LOST", "STAGE_STARTING", "LANE_FULL"}
+        assert len(answers) == 64
+        assert set(await asyncio.gather(*(it.ask(ask_again, it.client, n) for n in range(8)))) == {
+            "right"
+        }
+
+
+def _send_two(client):
+    with client.infer("p") as call:
+        call.send("x", ITEM)
+        next(call)
+        call.send("x", ITEM)
+        return list(call)
+
+
+class _Setter:
+    def __init__(self, loop, future):
+        self.loop, self.future = loop, future
+
+    def set(self):
+        self.loop.call_soon_threadsafe(self.future.set_result, None)
+
+
+def _thread_future():
+    from concurrent.futures import Future
+
+    return Future()
+
+
+def _members_of(group):
+    members = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if os.getpgid(int(name)) == group:
+                    members.append(int(name))
+            except ProcessLookupError:
+                continue
+    return members
