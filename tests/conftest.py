@@ -1,6 +1,7 @@
 """Rules that hold for every test."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import tempfile
@@ -68,6 +69,8 @@ def warm_grpc() -> None:
         server = make_server([])
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
+        with contextlib.suppress(RuntimeError):
+            make_server([]).add_insecure_port(f"127.0.0.1:{port}")
         with open_channel(f"127.0.0.1:{port}") as channel:
             call = channel.unary_unary("/none/None").future(b"")
             await asyncio.to_thread(call.exception)

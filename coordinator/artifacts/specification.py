@@ -3,21 +3,16 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from coordinator.artifacts.paths import safe_parts
 from coordinator.facts.ids import ArtifactId
+from coordinator.plan.artifact_spec import ArtifactSpec
+from coordinator.plan.sources import SHA256_PATTERN, FileSource, Source
 from stagewire.errors import PlanInvalidError
 
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
-_PYPI: Final = re.compile(
-    r"pypi:(?P<distribution>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)"
-    r"==(?P<version>[A-Za-z0-9][A-Za-z0-9.!+_-]*)"
-    r"@sha256:(?P<sha256>[0-9a-f]{64})"
-    r"#(?P<member>.+)"
-)
+_SHA256: Final = re.compile(SHA256_PATTERN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,29 +28,19 @@ class Wheel:
 
 
 @dataclass(frozen=True, slots=True)
-class FileSource:
-    """A file beside the plan."""
-
-    path: str
-    """Relative to the plan's folder."""
-
-    def __str__(self) -> str:
-        return f"file:{self.path}"
-
-
-@dataclass(frozen=True, slots=True)
-class PypiSource:
+class WheelMember:
     """A file inside a wheel."""
 
     wheel: Wheel
-    member: str
-    """Path inside the wheel."""
+    path: str
+    """Relative to the root of the wheel."""
 
     def __str__(self) -> str:
-        return f"{self.wheel}#{self.member}"
+        return f"{self.wheel}#{self.path}"
 
 
-Source = FileSource | PypiSource
+Part: TypeAlias = FileSource | WheelMember
+"""Bytes of a file: a file beside the plan, or one of a wheel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +52,22 @@ class ArtifactFile:
     sha256: str
     size_bytes: int | None
     """None when the plan does not say."""
-    parts: tuple[Source, ...]
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        # Both become part of paths in the cache.
+        safe_parts(self.path)
+        if not _SHA256.fullmatch(self.sha256):
+            raise PlanInvalidError(
+                f"the sha256 of {self.path!r} is not 64 lower-case hexadecimal digits"
+            )
+        if not self.parts:
+            raise PlanInvalidError(f"{self.path!r} has no source; write `from` or `join`")
 
     def wheels(self) -> tuple[Wheel, ...]:
         """Returns the wheels that hold its parts, each once, in the order of the parts."""
         return tuple(
-            dict.fromkeys(part.wheel for part in self.parts if isinstance(part, PypiSource))
+            dict.fromkeys(part.wheel for part in self.parts if isinstance(part, WheelMember))
         )
 
 
@@ -96,96 +91,16 @@ class Artifact:
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-class FileSpecification(Protocol):
-    """What is read of one file of an artifact in a plan."""
-
-    @property
-    def path(self) -> str:
-        """Where it lies in the artifact's folder."""
-        ...
-
-    @property
-    def sha256(self) -> str:
-        """That of the whole file."""
-        ...
-
-    @property
-    def size(self) -> int | None:
-        """Bytes, if the plan says."""
-        ...
-
-    @property
-    def sources(self) -> Sequence[object]:
-        """Where its parts come from, in order; as text each has the form of `parse_source`."""
-        ...
-
-
-class ArtifactSpecification(Protocol):
-    """What is read of an artifact in a plan."""
-
-    @property
-    def format(self) -> str:
-        """Such as `onnx:fp32`."""
-        ...
-
-    @property
-    def licence(self) -> str:
-        """An SPDX expression, or words."""
-        ...
-
-    @property
-    def files(self) -> Sequence[FileSpecification]:
-        """Every file."""
-        ...
-
-
-def parse_source(text: str) -> Source:
-    """Returns a source from its text, `file:PATH` or `pypi:NAME==VERSION@sha256:HEX#MEMBER`.
-
-    Raises:
-        ValueError: the text has neither form.
-        PathForbiddenError: its path leaves the folder or the wheel.
-    """
-    if text.startswith("file:"):
-        path = text.removeprefix("file:")
-        safe_parts(path)
-        return FileSource(path)
-    match = _PYPI.fullmatch(text)
-    if match is None:
-        raise ValueError(
-            f"{text!r} is not a source;"
-            " write file:PATH or pypi:NAME==VERSION@sha256:HEX#PATH, HEX being that of the wheel"
-        )
-    safe_parts(match["member"])
-    wheel = Wheel(match["distribution"], match["version"], match["sha256"])
-    return PypiSource(wheel, match["member"])
-
-
-def from_spec(artifact_id: ArtifactId, spec: ArtifactSpecification) -> Artifact:
-    """Returns an artifact from its description in a plan.
-
-    Raises:
-        PlanInvalidError: a file of it is not well described.
-        PathForbiddenError: a path in it leaves its folder.
-    """
-    return Artifact(
-        artifact_id,
-        spec.format,
-        spec.licence,
-        tuple(_file_from(artifact_id, file) for file in spec.files),
+def from_spec(artifact_id: ArtifactId, spec: ArtifactSpec) -> Artifact:
+    """Returns an artifact from its description in a plan."""
+    files = tuple(
+        ArtifactFile(file.path, file.sha256, file.size, tuple(map(_part_from, file.sources)))
+        for file in spec.files
     )
+    return Artifact(artifact_id, spec.format, spec.licence, files)
 
 
-def _file_from(artifact_id: ArtifactId, file: FileSpecification) -> ArtifactFile:
-    where = f"artifacts.{artifact_id}.files: {file.path!r}"
-    safe_parts(file.path)
-    # It becomes part of a path in the cache.
-    if not _SHA256.fullmatch(file.sha256):
-        raise PlanInvalidError(f"{where}: sha256 is not 64 lower-case hexadecimal digits")
-    if not file.sources:
-        raise PlanInvalidError(f"{where}: has no source; write `from` or `join`")
-    try:
-        parts = tuple(parse_source(str(source)) for source in file.sources)
-    except ValueError as error:
-        raise PlanInvalidError(f"{where}: {error}") from error
-    return ArtifactFile(file.path, file.sha256, file.size, parts)
+def _part_from(source: Source) -> Part:
+    if isinstance(source, FileSource):
+        return source
+    return WheelMember(Wheel(source.name, source.version, source.wheel_sha256), source.member)

@@ -1,6 +1,7 @@
 """`coordinator artifacts`: fetches, lists and verifies the models of a plan."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -58,40 +59,13 @@ def list_artifacts(
 ) -> None:
     """List the models of a plan, or everything in the cache."""
     store, screen = _store(), Screen()
-    if plan is None:
-        rows = [
-            {
-                "artifact": ", ".join(entry.ids),
-                "format": entry.format,
-                "licence": entry.licence,
-                "size_bytes": entry.size_bytes,
-                "state": "present",
-            }
-            for entry in store.entries()
-        ]
-    else:
-        rows = [
-            {
-                "artifact": item.id,
-                "format": item.format,
-                "licence": item.licence,
-                "size_bytes": sum(file.size_bytes or 0 for file in item.files),
-                "state": store.status(item).value,
-            }
-            for item in _artifacts(load_plan(plan))
-        ]
+    rows = _cached(store) if plan is None else _planned(store, load_plan(plan))
     if json:
         screen.json({"cache": str(store.root), "artifacts": rows})
         return
     screen.line(f"cache: {store.root}")
     cells = (
-        (
-            str(row["artifact"]),
-            str(row["format"]),
-            format_size(int(row["size_bytes"])),
-            str(row["state"]),
-            str(row["licence"]),
-        )
+        (row.artifact, row.format, format_size(row.size_bytes), row.state, row.licence)
         for row in rows
     )
     screen.table(Table(("artifact", "format", "size", "state", "licence"), tuple(cells)))
@@ -111,6 +85,41 @@ def verify(plan: PlanOption) -> int:
     if problems:
         screen.line("run `coordinator artifacts pull`, which fetches what is wrong again")
     return ExitCode.REFUSED if problems else ExitCode.OK
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    artifact: str
+    format: str
+    licence: str
+    size_bytes: int
+    state: str
+
+
+def _cached(store: ArtifactStore) -> list[_Row]:
+    return [
+        _Row(
+            ", ".join(entry.ids),
+            entry.format,
+            entry.licence,
+            entry.size_bytes,
+            ArtifactStatus.PRESENT.value,
+        )
+        for entry in store.entries()
+    ]
+
+
+def _planned(store: ArtifactStore, loaded: LoadedPlan) -> list[_Row]:
+    return [
+        _Row(
+            item.id,
+            item.format,
+            item.licence,
+            sum(file.size_bytes or 0 for file in item.files),
+            store.status(item).value,
+        )
+        for item in _artifacts(loaded)
+    ]
 
 
 def _store() -> ArtifactStore:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from stagewire.errors import ExitCode
 
 COMMANDS: Final = {
-    "demo": "Answer a spoken question, from the microphone's file to the spoken reply.",
+    "demo": "Answer a spoken question aloud: the quickest way to see it work.",
     "up": "Bring a plan up and keep it up until it is stopped.",
     "down": "Stop a running coordinator.",
     "run": "Send one request to a running coordinator.",
@@ -85,7 +85,7 @@ def _print_version(is_wanted: bool) -> None:
 def begin(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Log more, with tracebacks.")] = False,
-    version: Annotated[  # noqa: ARG001 - acted on by its callback
+    version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
@@ -110,17 +110,17 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Runs one command and returns its exit code."""
-    from coordinator.cli import failures
-
     command = typer.main.get_command(app)
     try:
         # A command returns its exit code, or nothing when it is done.
         return int(command.main(arguments, prog_name="coordinator", standalone_mode=False) or 0)
-    except typer.TyperException as error:
-        return failures.show_usage(error)
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
     except Exception as error:  # the outermost edge: whatever is left becomes an exit code
+        from coordinator.cli import failures
+
+        if isinstance(error, typer.TyperException):
+            return failures.show_usage(error)
         return failures.show(error)
 
 

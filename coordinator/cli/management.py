@@ -39,7 +39,7 @@ def restart_worker(endpoint: Endpoint, worker: str) -> None:
 
 
 def _call(endpoint: Endpoint, name: str, request: Any, response: Any) -> Any:
-    """Makes one call; its messages are of generated classes that share no typed base (hence Any)."""
+    """Makes one call; generated messages share no typed base, hence Any."""
     with open_channel(endpoint.management_address) as channel:
         call = channel.unary_unary(
             f"{_SERVICE}{name}", type(request).SerializeToString, response.FromString

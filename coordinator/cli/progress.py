@@ -12,9 +12,9 @@ from rich.text import Text
 
 from coordinator.app.coordinator import Coordinator
 from coordinator.cli.screen import Screen, drawn
-from coordinator.cli.tables import seconds, stage_table, worker_memory, worker_table
+from coordinator.cli.tables import against, seconds, stage_table, worker_table
 from stagewire.client import CoordinatorState
-from stagewire.client.state import Phase, from_message
+from stagewire.client.state import Phase, StageState, WorkerState, from_message
 
 _LINE_SECONDS: Final = 5.0
 """Time between two lines about the same long work."""
@@ -74,39 +74,51 @@ class Progress:
         try:
             async for message in coordinator.states():
                 self._take(from_message(message))
-                if ticker is None and self._screen.is_live:
+                if ticker is None:
                     ticker = asyncio.create_task(self._tick(coordinator))
         finally:
             if ticker is not None:
                 ticker.cancel()
 
     async def _tick(self, coordinator: Coordinator) -> None:
-        """Looks again and again: memory changes without a change of state."""
+        """Looks again and again: memory, and how far a load is, change without a change of phase."""
         while True:
             await asyncio.sleep(_TICK_SECONDS)
-            self._state = from_message(coordinator.view.state())
+            self._take(from_message(coordinator.view.state()))
 
     def _take(self, state: CoordinatorState) -> None:
         before, self._state = self._state, state
         if self._screen.is_live:
             return
-        known = {} if before is None else {item.worker_id: item for item in before.workers}
+        workers = {} if before is None else {item.worker_id: item for item in before.workers}
         for worker in state.workers:
-            old = known.get(worker.worker_id)
-            if old is None or old.phase is not worker.phase:
-                memory = f", memory {worker_memory(worker)}" if worker.measured_bytes else ""
-                name = worker.phase.name.lower()
-                self._screen.line(f"worker {worker.worker_id}: {name}{memory}")
-        seen = {} if before is None else {item.stage_id: item for item in before.stages}
+            self._tell(_line_of_worker(worker), _line_of_worker(workers.get(worker.worker_id)))
+        stages = {} if before is None else {item.stage_id: item for item in before.stages}
         for stage in state.stages:
-            earlier = seen.get(stage.stage_id)
-            is_loaded = stage.load_seconds is not None
-            if is_loaded and (earlier is None or earlier.load_seconds is None):
-                self._screen.line(
-                    f"stage {stage.stage_id}: loaded in {seconds(stage.load_seconds)} on"
-                    f" {stage.device} of worker {stage.worker_id},"
-                    f" proof {stage.verdict.name.lower()} {stage.grade.name}"
-                )
-            elif stage.phase is Phase.STARTING and stage.evidence and not is_loaded:
-                if earlier is None or earlier.evidence != stage.evidence:
-                    self._screen.line(f"stage {stage.stage_id}: {stage.evidence}")
+            self._tell(_line_of_stage(stage), _line_of_stage(stages.get(stage.stage_id)))
+
+    def _tell(self, line: str, before: str) -> None:
+        if line and line != before:
+            self._screen.line(line)
+
+
+def _line_of_worker(worker: WorkerState | None) -> str:
+    if worker is None:
+        return ""
+    reason = f" after {worker.last_reason}" if worker.last_reason else ""
+    return f"worker {worker.worker_id}: {worker.phase.name.lower()}{reason}"
+
+
+def _line_of_stage(stage: StageState | None) -> str:
+    if stage is None:
+        return ""
+    if stage.load_seconds is not None:
+        return (
+            f"stage {stage.stage_id}: loaded in {seconds(stage.load_seconds)} on {stage.device} of"
+            f" worker {stage.worker_id}, memory"
+            f" {against(stage.measured_bytes, stage.reserved_bytes)},"
+            f" proof {stage.verdict.name.lower()} {stage.grade.name}"
+        )
+    if stage.phase is Phase.STARTING and stage.evidence:
+        return f"stage {stage.stage_id}: {stage.evidence}"
+    return ""

@@ -71,7 +71,7 @@ def run(
 def show_receipt(receipt: Receipt, client: Client, screen: Screen) -> None:
     """Shows what a request took."""
     screen.table(request_table(receipt, client.placement()), f"Request {receipt.request_id}")
-    screen.table(receipt.hop_table())
+    screen.table(receipt.hop_table(), "Hops")
     screen.line(
         f"total {seconds(receipt.total_seconds)}, first output"
         f" {seconds(receipt.first_output_seconds)}"

@@ -70,7 +70,8 @@ def drawn(table: Table) -> RenderableType:
 def plain(value: object) -> Any:
     """Returns a value as JSON can hold it, whatever that is (hence Any)."""
     if isinstance(value, enum.Enum):
-        return value.value if isinstance(value, str) else value.name.lower()
+        # Grades are letters, written as such.
+        return value.name if len(value.name) == 1 else value.name.lower()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)

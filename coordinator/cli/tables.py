@@ -77,11 +77,18 @@ def limit_table(state: CoordinatorState) -> Table:
 
 
 def request_table(receipt: Receipt, state: CoordinatorState) -> Table:
-    """Returns one row for each stage of a request: time, bytes, memory against budget."""
+    """Returns one row for each stage of a request: time, bytes, memory against budget.
+
+    Of a request that still runs, the bytes are those that crossed its edges so far.
+    """
     stages = {stage.stage_id: stage for stage in state.stages}
     rows = []
     for item in receipt.stages:
         stage = stages.get(item.stage_id)
+        came = sum(hop.size_bytes for hop in receipt.hops if _is_of(hop.target, item.stage_id))
+        left = max(
+            (h.size_bytes for h in receipt.hops if _is_of(h.source, item.stage_id)), default=0
+        )
         rows.append(
             (
                 item.stage_id,
@@ -89,8 +96,8 @@ def request_table(receipt: Receipt, state: CoordinatorState) -> Table:
                 item.device,
                 seconds(item.busy_seconds),
                 seconds(item.first_output_seconds),
-                format_size(item.input_bytes),
-                format_size(item.output_bytes),
+                format_size(item.input_bytes or came),
+                format_size(item.output_bytes or left),
                 against(stage.measured_bytes, stage.reserved_bytes) if stage is not None else "-",
             )
         )
@@ -117,6 +124,10 @@ def seconds(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.0f} ms"
+
+
+def _is_of(port: str, stage: str) -> bool:
+    return port.startswith(f"{stage}.")
 
 
 def _doing(stage: StageState) -> str:

@@ -92,13 +92,14 @@ def _array(path: Path) -> Value:
 
 
 def _number(value: str, port: Port) -> Value:
+    refusal = FieldInvalidError(
+        f"{value!r} is no value for input {port.name!r}, which takes {port};"
+        " write text:WORDS, @FILE or a number"
+    )
+    if port.data_type.is_string or port.data_type is DataType.BFLOAT16:
+        raise refusal
     try:
-        if port.data_type.is_string or port.data_type is DataType.BFLOAT16:
-            raise ValueError
         number = int(value) if port.data_type.name.startswith(("INT", "UINT")) else float(value)
         return np.asarray(number, port.data_type.spelling)
     except (ValueError, OverflowError):
-        raise FieldInvalidError(
-            f"{value!r} is no value for input {port.name!r}, which takes {port};"
-            " write text:WORDS, @FILE or a number"
-        ) from None
+        raise refusal from None

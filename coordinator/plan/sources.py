@@ -4,14 +4,13 @@ import re
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from coordinator.facts.paths import problem_of_relative_path
+
 _SHA256 = r"[0-9a-f]{64}"
 _PACKAGE = re.compile(
     rf"pypi:([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)==([0-9A-Za-z][0-9A-Za-z.!+_-]*)"
     rf"@sha256:({_SHA256})#(.+)"
 )
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_PATH_CHARACTERS = 512
-_PART_CHARACTERS = 200
 
 SHA256_PATTERN = f"^{_SHA256}$"
 SOURCE_PATTERN = rf"^(file:.+|pypi:[^=]+==[^@]+@sha256:{_SHA256}#.+)$"
@@ -63,21 +62,9 @@ def check_relative_path(path: str) -> str:
     """Returns a path with `/` that stays below its folder on every operating system, unchanged.
 
     Raises:
-        ValueError: it is absolute, has an empty, `.` or `..` part, or a forbidden character.
+        ValueError: it may leave its folder, or be read in two ways.
     """
-    if _CONTROL.search(path):
-        raise ValueError("has a NUL or another control character in a path; remove it")
-    if "\\" in path or ":" in path:
-        raise ValueError(r"has a \ or : in a path; write a relative path with /")
-    if path.startswith("/"):
-        raise ValueError("is an absolute path; write one relative to the folder")
-    if len(path) > _PATH_CHARACTERS:
-        raise ValueError(f"is a path of {len(path)} characters; {_PATH_CHARACTERS} are allowed")
-    for part in path.split("/"):
-        if part == "..":
-            raise ValueError('has ".." in a path; name a file inside the folder')
-        if part in {"", "."} or part != part.strip() or part.endswith("."):
-            raise ValueError("has an empty or ambiguous part in a path; write it plainly")
-        if len(part) > _PART_CHARACTERS:
-            raise ValueError(f"has a path part above {_PART_CHARACTERS} characters; shorten it")
+    problem = problem_of_relative_path(path)
+    if problem:
+        raise ValueError(problem)
     return path

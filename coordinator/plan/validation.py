@@ -13,6 +13,7 @@ from coordinator.plan.positions import FieldPath
 from coordinator.plan.problems import Problem, shown, suggest
 from coordinator.plan.references import PlanParts
 from coordinator.plan.schema import ArtifactSpec, PipelineSpec, Plan, StageSpec, WorkerSpec
+from coordinator.plan.sources import SHA256_PATTERN
 
 _Spec = TypeVar("_Spec", bound=BaseModel)
 _NAME_REMEDY = "use a-z, 0-9, - and _, beginning with a letter or digit"
@@ -163,7 +164,7 @@ def _range_words(kind: str, context: Mapping[str, Any], value: Json) -> tuple[st
 
 
 def _pattern_remedy(pattern: str) -> str:
-    if pattern == "^[0-9a-f]{64}$":
+    if pattern == SHA256_PATTERN:
         return "write the 64 lower-case hexadecimal digits of a sha256"
     if ":" in pattern:
         return "write a name such as cuda:0" if "[0-9]{1,3}" in pattern else "write NAME:VARIANT"

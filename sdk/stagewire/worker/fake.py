@@ -10,6 +10,10 @@ it:
 `exit`, `hang`, `hang_gil`, `slow`, `nan`, `wrong_shape`, `wrong_type`, `leak`, `raise`, `refuse`,
 `flood` (of stderr), `child` (starts a process that sleeps).
 
+Under `options.stamp` it measures instead: into the first two zeros of each int64 item it writes the
+nanoseconds of the monotonic clock, which all processes of a machine share, when it received the
+item and when it sent it on.
+
 Run as `python -I -m stagewire.worker.fake`, it is a whole worker that hosts every executor's name.
 """
 
@@ -96,7 +100,7 @@ class FakeExecutor:
         """Loads nothing, unless the script says so."""
         script = tuple(map(Deed.from_json, order.options.get("script", ())))
         progress("pretending")
-        stage = FakeStage(order, script)
+        stage = FakeStage(order, script, is_stamping=bool(order.options.get("stamp")))
         for deed in script:
             if deed.on == "load":
                 stage.perform(deed)
@@ -112,6 +116,7 @@ class FakeStage:
 
     order: StageOrder
     script: tuple[Deed, ...]
+    is_stamping: bool = False
     _leaked: list[Array] = field(default_factory=list)
     _item_count: int = 0
 
@@ -131,7 +136,8 @@ class FakeStage:
         received: list[Value] = []
         streams = [port for port in self.order.outputs if port.is_stream]
         for port in self.order.inputs:
-            for value in execution.items(port.name):
+            for item in execution.items(port.name):
+                value = _stamped(item) if self.is_stamping else item
                 received.append(value)
                 self._item_count += not is_rehearsal
                 spoil = self._perform_all("item", is_rehearsal)
@@ -202,6 +208,14 @@ def _fits(port: Port, value: Value) -> bool:
         extent <= rule.max_extent and (rule.name or extent == rule.max_extent)
         for extent, rule in zip(shape, port.dimensions, strict=True)
     )
+
+
+def _stamped(value: Value) -> Value:
+    received_at = time.monotonic_ns()
+    stamps = np.array(value, np.int64)
+    free = np.flatnonzero(stamps == 0)[:2]
+    stamps[free] = (received_at, time.monotonic_ns())[: len(free)]
+    return stamps
 
 
 def _spoiled(value: Value, spoil: str) -> Value:

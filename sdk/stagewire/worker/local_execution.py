@@ -1,5 +1,9 @@
-"""An execution in memory whose other side is a caller on another thread; for tests of executors."""
+"""An execution in memory: its other side is a caller, on this thread or another, and no wire.
 
+It proves a stage before it is ready, and carries the conformance suite of executors.
+"""
+
+import hashlib
 import math
 import threading
 import time
@@ -13,21 +17,12 @@ from stagewire.tensor import Value, encode
 from stagewire.worker.executor import ExecutionEnded, LoadedStage, StageOrder
 
 
-class ConformanceError(AssertionError):
-    """An executor broke a rule that its host relies on."""
-
-
-def require(is_met: bool, rule: str) -> None:
-    """Raises ConformanceError with a rule that is not met."""
-    if not is_met:
-        raise ConformanceError(rule)
-
-
 class LocalExecution:
     """Implements `Execution`.
 
     The caller uses `feed`, `end`, `grant`, `cancel` and `take`; the executor uses the rest.
     `credit` is the number of items that each output may send before `grant`; None for any number.
+    A run that has sent `most_bytes` fails when it sends more: what it sends is kept.
     """
 
     def __init__(
@@ -35,6 +30,7 @@ class LocalExecution:
         order: StageOrder,
         *,
         credit: int | None = None,
+        most_bytes: int | None = None,
         deadline_seconds: float = math.inf,
         refuses_outputs: bool = False,
     ) -> None:
@@ -46,6 +42,7 @@ class LocalExecution:
         self._sent: dict[str, list[tuple[Value, bytes]]] = {name: [] for name in self._outputs}
         self._taken = dict.fromkeys(self._outputs, 0)
         self._credit = dict.fromkeys(self._outputs, math.inf if credit is None else credit)
+        self._bytes_left = math.inf if most_bytes is None else most_bytes
         self._deadline = time.monotonic() + deadline_seconds
         self._refuses_outputs = refuses_outputs
         self._is_cancelled = False
@@ -96,14 +93,17 @@ class LocalExecution:
         """Waits for the next item of an output port; None when the run ends without one.
 
         Raises:
-            ConformanceError: neither came in time.
+            TimeoutError: neither came in time.
         """
         with self._changed:
             index = self._taken[port]
             came = self._changed.wait_for(
                 lambda: len(self._sent[port]) > index or self._is_over, timeout_seconds
             )
-            require(came, f"nothing came out of port {port!r} within {timeout_seconds:.0f} s")
+            if not came:
+                raise TimeoutError(
+                    f"nothing came out of port {port!r} within {timeout_seconds:.0f} s"
+                )
             if len(self._sent[port]) <= index:
                 return None
             self._taken[port] += 1
@@ -119,15 +119,13 @@ class LocalExecution:
         """Checks what holds after a run that returned.
 
         Raises:
-            ConformanceError: an item changed after it was sent, or a port did not get its item.
+            OutputContractError: an item changed after it was sent, or a port did not get its item.
         """
         for port, sent in self._sent.items():
-            for value, payload in sent:
-                require(
-                    bytes(encode(value)[1]) == payload, f"an item of {port!r} changed once sent"
-                )
-            if not self._outputs[port].is_stream:
-                require(len(sent) == 1, f"port {port!r} got {len(sent)} items instead of one")
+            if any(_digest(encode(value)[1]) != digest for value, digest in sent):
+                raise OutputContractError(f"an item of {port!r} changed once sent")
+            if not sent and not self._outputs[port].is_stream:
+                raise OutputContractError(f"the stage ended without an item on {port!r}")
 
     def run(self, stage: LoadedStage) -> None:
         """Runs a stage on this thread."""
@@ -171,8 +169,11 @@ class LocalExecution:
             raise OutputContractError(f"port {port!r} is no stream and got a second item")
         with self._changed:
             self._wait(lambda: self._credit[port] > 0)
+            if self._bytes_left <= 0:
+                raise OutputContractError(f"port {port!r} sent more than may be kept")
             self._credit[port] -= 1
-            self._sent[port].append((value, bytes(payload)))
+            self._bytes_left -= descriptor.size_bytes
+            self._sent[port].append((value, _digest(payload)))
             self._changed.notify_all()
 
     def check(self) -> None:
@@ -192,3 +193,7 @@ class LocalExecution:
             raise ExecutionEnded("cancelled")
         if self.remaining_seconds <= 0:
             raise ExecutionEnded("deadline")
+
+
+def _digest(payload: memoryview) -> bytes:
+    return hashlib.sha256(payload).digest()

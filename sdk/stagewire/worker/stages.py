@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from stagewire import ports, status
-from stagewire.credit import Credit
 from stagewire.errors import (
     CapabilityMissingError,
     LoadFailedError,
@@ -20,11 +19,11 @@ from stagewire.limits import TENSOR_BYTES
 from stagewire.v1 import capability_pb2
 from stagewire.v1 import gateway_pb2 as pb
 from stagewire.wiretime import to_duration
-from stagewire.worker.executor import Execution, Executor, LoadedStage, StageOrder
+from stagewire.worker.executor import Executor, LoadedStage, StageOrder
 from stagewire.worker.lane import Ended, Lane
+from stagewire.worker.local_execution import LocalExecution
 from stagewire.worker.memory import MemoryMeter
 from stagewire.worker.outbox import Outbox
-from stagewire.worker.rehearsal import Rehearsal
 
 _log = logging.getLogger(__name__)
 
@@ -90,11 +89,11 @@ class Stages:
     def prove(self, stage_id: str) -> pb.AttachRequest:
         """Runs a stage on its example items; returns StageProved or Fault."""
         began = time.monotonic()
-        try:
-            lane, order = self.lanes[stage_id], self.orders[stage_id]
-            sent = prove_stage(lane.stage, order)
-        except KeyError:
+        lane, order = self.lanes.get(stage_id), self.orders.get(stage_id)
+        if lane is None or order is None:
             return _fault(stage_id, "is not loaded", StageNotResidentError("load it first"))
+        try:
+            sent = prove_stage(lane.stage, order)
         except Exception as error:  # the outermost edge of an executor: the worker must answer
             return _fault(stage_id, "could not run its example", error)
         self._meter.trim()
@@ -128,12 +127,14 @@ def prove_stage(stage: LoadedStage, order: StageOrder) -> str:
     """Runs a stage on its example items; returns what came out, for people.
 
     Raises:
-        StageError: it failed, or an output port that is no stream stayed without an item.
+        StageError: it failed, or what came out breaks the rules of its ports.
     """
-    rehearsal = Rehearsal(order, stage.example(), Credit(TENSOR_BYTES, TENSOR_BYTES))
-    execution: Execution = rehearsal
-    stage.run(execution)
-    return rehearsal.conclude()
+    execution = LocalExecution(order, most_bytes=TENSOR_BYTES)
+    execution.feed_all(stage.example())
+    execution.run(stage)
+    execution.conclude()
+    counts = ", ".join(f"{len(values)} on {name}" for name, values in execution.outputs.items())
+    return f"items out: {counts or 'none'}"
 
 
 def to_order(message: pb.LoadStage) -> StageOrder:

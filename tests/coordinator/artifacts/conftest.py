@@ -11,12 +11,12 @@ import threading
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from coordinator.artifacts.specification import Artifact, from_spec
 from coordinator.artifacts.store import ArtifactStore
+from coordinator.plan.artifact_spec import ArtifactSpec
 
 PULLER = Path(__file__).with_name("puller.py")
 
@@ -25,13 +25,18 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def make_artifact(files, name="model") -> Artifact:
-    """From {path: (sha256, size or None, [source, ...])}."""
+def describe(files) -> str:
+    """A plan's description of an artifact, from {path: (sha256, size or None, [source, ...])}."""
     specs = [
-        SimpleNamespace(path=path, sha256=digest, size=size, sources=sources)
+        {"path": path, "sha256": digest, "size": size}
+        | ({"join": sources} if len(sources) > 1 else {"from": sources[0]})
         for path, (digest, size, sources) in files.items()
     ]
-    return from_spec(name, SimpleNamespace(format="test:raw", licence="MIT", files=specs))
+    return json.dumps({"format": "test:raw", "licence": "MIT", "files": specs})
+
+
+def make_artifact(files, name="model") -> Artifact:
+    return from_spec(name, ArtifactSpec.model_validate_json(describe(files)))
 
 
 @dataclass
@@ -81,7 +86,7 @@ class Bench:
         request = {
             "root": str(root or self.root),
             "base": str(self.base),
-            "files": files,
+            "artifact": describe(files),
             "behaviour": behaviour,
         }
         return [sys.executable, str(PULLER), json.dumps(request)]
@@ -89,7 +94,7 @@ class Bench:
     @staticmethod
     def texts(file):
         return [
-            f"{part.wheel}@sha256:{part.wheel.sha256}#{part.member}"
+            f"{part.wheel}@sha256:{part.wheel.sha256}#{part.path}"
             if hasattr(part, "wheel")
             else str(part)
             for part in file.parts

@@ -3,11 +3,11 @@
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 from coordinator.artifacts.progress import Phase
 from coordinator.artifacts.specification import from_spec
 from coordinator.artifacts.store import ArtifactStore
+from coordinator.plan.artifact_spec import ArtifactSpec
 from stagewire.errors import StageError
 
 
@@ -31,11 +31,6 @@ def main():
     request = json.loads(sys.argv[1])
     behaviour, _, phase = request["behaviour"].partition(":")
     root, base = Path(request["root"]), Path(request["base"])
-    files = [
-        SimpleNamespace(path=path, sha256=sha256, size=size, sources=sources)
-        for path, (sha256, size, sources) in request["files"].items()
-    ]
-    spec = SimpleNamespace(format="test:raw", licence="MIT", files=files)
     has_acted = False
 
     def report(progress):
@@ -52,7 +47,7 @@ def main():
             fill(root)
 
     store = ArtifactStore(root)
-    artifact = from_spec("model", spec)
+    artifact = from_spec("model", ArtifactSpec.model_validate_json(request["artifact"]))
     try:
         store.pull(artifact, base, report)
     except StageError as error:

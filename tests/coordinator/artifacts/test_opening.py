@@ -36,7 +36,9 @@ def test_an_absent_file_is_said_to_be_absent(root):
         open_inside(root, "elsewhere/model.bin")
 
 
-@pytest.mark.parametrize("path", ["../secret", "folder/../../secret", "/etc/passwd", ""])
+@pytest.mark.parametrize(
+    "path", ["../secret", "folder/../../secret", "/etc/passwd", "", "folder\\model.bin", "nul"]
+)
 def test_a_path_that_climbs_is_refused(root, path):
     with pytest.raises(PathForbiddenError):
         open_inside(root, path)

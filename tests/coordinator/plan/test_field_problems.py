@@ -95,7 +95,7 @@ HEX = "ab" * 32
             "path: tiny.onnx",
             'path: "a\\0b"',
             "9:15: artifacts.tiny.files[0].path: 'a\\x00b' has a NUL or another control "
-            "character in a path; remove it",
+            "or invisible character in a path; remove it",
         ),
         (
             "path: tiny.onnx",

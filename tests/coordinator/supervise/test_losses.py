@@ -3,11 +3,13 @@
 import asyncio
 import os
 import signal
+import threading
 import time
 
 import numpy as np
 import pytest
 from testkit import calls, plans
+from testkit.leaks import living_members
 from testkit.plans import deed
 from testkit.running import RESTARTS, quick, running
 from testkit.waiting import until
@@ -25,26 +27,21 @@ TOLD_SECONDS = 5.0
 """Ten times what is promised, for a busy machine."""
 
 
-def first_then_wait(client, events):
+def first_then_wait(client, begun):
     """Opens a request, says when its first output came, and stays in it until it fails."""
     with client.infer("p1") as call:
         call.send("x", ITEM)
         next(call)
-        events.set()
+        begun.set()
         for _ in call:
             pass
 
 
 async def lose_in_request(it, worker, lose):
     """Loses a worker while it holds a request; returns the failure and the seconds until then."""
-    loop, begun = asyncio.get_running_loop(), asyncio.Event()
-
-    class Begun:
-        def set(self):
-            loop.call_soon_threadsafe(begun.set)
-
-    waiting = asyncio.create_task(it.failure(first_then_wait, it.client, Begun()))
-    await begun.wait()
+    begun = threading.Event()
+    waiting = asyncio.create_task(it.failure(first_then_wait, it.client, begun))
+    await until(begun.is_set)
     began = time.monotonic()
     lose()
     error = await waiting
@@ -77,7 +74,7 @@ async def test_requests_on_other_workers_do_not_notice(tmp_path):
             return list(call)
 
     async with running(tmp_path, plans.chain()) as it:
-        has_lost, counts = asyncio.Event(), []
+        has_lost, counts = threading.Event(), []
         other = asyncio.create_task(it.ask(stream_on, it.client, has_lost, counts))
         await until(lambda: len(counts) > 5)
 
@@ -103,7 +100,7 @@ async def test_every_request_of_a_chain_fails_with_the_worker_that_any_stage_nee
         error = await it.failure(run)
 
         assert error.reason == "WORKER_LOST"
-        await it.until_ready("one", "two", after=2)
+        await it.until_ready("two", after=2)
         assert len((await it.run("p", {"x": ITEM})).outputs["y"]) == 1
 
 
@@ -163,26 +160,23 @@ async def test_a_stage_that_waits_for_input_is_not_hung(tmp_path):
     plan = plans.single(limits={"hang_timeout": "200ms", "deadline": "600s"})
     async with running(tmp_path, plan) as it:
         attached = it.attached("a")
+        begun, may_end = threading.Event(), threading.Event()
 
         def wait_between_items():
             with it.client.infer("p") as call:
                 call.send("x", ITEM)
                 next(call)
-                has_begun.set()
-                may_end.result(timeout=60)
+                begun.set()
+                assert may_end.wait(60)
                 call.end()
                 return list(call)
 
-        loop = asyncio.get_running_loop()
-        begun = loop.create_future()
-        may_end = _thread_future()
-        has_begun = _Setter(loop, begun)
         waiting = asyncio.create_task(it.ask(wait_between_items))
-        await begun
+        await until(begun.is_set)
         seen = attached.heartbeat_count
         # Ten heartbeats are a second: five times what it may take for one step.
         await until(lambda: attached.heartbeat_count > seen + 10)
-        may_end.set_result(None)
+        may_end.set()
 
         assert await waiting == []
         assert it.incarnation("a") == 1
@@ -246,12 +240,12 @@ async def test_what_a_worker_started_ends_with_it(tmp_path):
     async with running(tmp_path, plans.single(deed("child", seconds=600))) as it:
         await it.run("p", {"x": ITEM})
         group = it.pid("a")
-        members = _members_of(group)
+        members = living_members(group)
         assert len(members) == 2
 
         it.signal("a", signal.SIGKILL)
 
-        await until(lambda: not _members_of(group))
+        await until(lambda: not living_members(group))
         await it.until_ready("one", after=1)
 
 
@@ -309,29 +303,3 @@ def _send_two(client):
         next(call)
         call.send("x", ITEM)
         return list(call)
-
-
-class _Setter:
-    def __init__(self, loop, future):
-        self.loop, self.future = loop, future
-
-    def set(self):
-        self.loop.call_soon_threadsafe(self.future.set_result, None)
-
-
-def _thread_future():
-    from concurrent.futures import Future
-
-    return Future()
-
-
-def _members_of(group):
-    members = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                if os.getpgid(int(name)) == group:
-                    members.append(int(name))
-            except ProcessLookupError:
-                continue
-    return members

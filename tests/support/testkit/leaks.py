@@ -1,6 +1,7 @@
 """The leak probe: what this process and its descendants hold, before and after a test."""
 
 import ctypes
+import gc
 import os
 import re
 import tempfile
@@ -48,14 +49,16 @@ class LeakProbe:
         self._known = {child.pid for child in psutil.Process().children(recursive=True)}
         self._before = self._look()
 
-    def check(self) -> None:
+    def check(self, seconds: float = 15.0) -> None:
         """Waits until everything is as it was.
 
         Raises:
             AssertionError: something stayed.
         """
+        # What only a failure's traceback kept would go at some later moment.
+        gc.collect()
         try:
-            until_sync(lambda: not self._look().beyond(self._before), seconds=15)
+            until_sync(lambda: not self._look().beyond(self._before), seconds)
         except AssertionError:
             left = self._look().beyond(self._before)
             self._end_processes()
@@ -114,3 +117,16 @@ def _kind_of(descriptor: str) -> str:
 def _listeners() -> list[str]:
     connections: list[Any] = psutil.Process().net_connections("inet")
     return [str(item.laddr) for item in connections if item.status == psutil.CONN_LISTEN]
+
+
+def living_members(group: int) -> list[int]:
+    """Returns the processes of a process group that live."""
+    members = []
+    for process in psutil.process_iter():
+        try:
+            is_living = process.status() != psutil.STATUS_ZOMBIE
+            if is_living and os.getpgid(process.pid) == group:
+                members.append(process.pid)
+        except (psutil.NoSuchProcess, ProcessLookupError):
+            continue
+    return members

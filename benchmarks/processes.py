@@ -1,0 +1,128 @@
+"""What running processes take, measured from outside and the same way for every side."""
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import psutil
+
+_KIB: Final = 1024
+_SAMPLE_SECONDS: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes of one or more processes."""
+
+    anonymous_bytes: int
+    """Proportional set size of pages that belong to no file."""
+    model_bytes: int
+    """Resident pages of mapped model files, whole: both sides map the same files at once, and a
+    proportional size would halve them for either."""
+
+    @property
+    def total_bytes(self) -> int:
+        """Both together."""
+        return self.anonymous_bytes + self.model_bytes
+
+
+def memory(pids: Iterable[int], model_root: Path) -> Memory:
+    """Returns the memory of processes together."""
+    anonymous = model = 0
+    for pid in pids:
+        is_model = False
+        for line in Path(f"/proc/{pid}/smaps").read_text(encoding="utf-8").splitlines():
+            # A mapping's first line starts with its addresses, the others with a capital.
+            if line[0] in "0123456789abcdef":
+                path = line.split(maxsplit=5)[5:]
+                is_model = bool(path) and path[0].startswith(str(model_root))
+            elif line.startswith("Pss_Anon:") or (is_model and line.startswith("Rss:")):
+                size = int(line.split()[1]) * _KIB
+                if line.startswith("Rss:"):
+                    model += size
+                else:
+                    anonymous += size
+    return Memory(anonymous, model)
+
+
+def cpu_seconds(pids: Iterable[int]) -> float:
+    """Returns the CPU time that processes have used so far, without children that ended."""
+    times = [psutil.Process(pid).cpu_times() for pid in pids]
+    return sum(item.user + item.system for item in times)
+
+
+def machine_cpu_seconds() -> float:
+    """Returns the CPU time that the whole machine has used so far."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0))
+
+
+class PeakMemory:
+    """Samples memory while a block runs; the peak is of the sum, not the sum of peaks.
+
+    It costs CPU time, so that it has a round of its own.
+    """
+
+    def __init__(self, pids: Sequence[int], model_root: Path) -> None:
+        self._pids = pids
+        self._model_root = model_root
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._sample, name="peak-memory")
+        self.peak_bytes = 0
+
+    def __enter__(self) -> "PeakMemory":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._is_over.wait(_SAMPLE_SECONDS):
+            now = memory(self._pids, self._model_root).total_bytes
+            self.peak_bytes = max(self.peak_bytes, now)
+
+
+class UsageMeter:
+    """Measures CPU time of groups of processes, and of everything else, over a block."""
+
+    def __init__(self, groups: dict[str, Sequence[int]]) -> None:
+        self._groups = groups
+        self.seconds = 0.0
+        self.cpu: dict[str, float] = {}
+        """CPU seconds by name of a group."""
+        self.other_cores = 0.0
+        """CPU time of everything else on the machine; 1.0 is one core all the time."""
+
+    def __enter__(self) -> "UsageMeter":
+        self._before = self._now()
+        self._machine = machine_cpu_seconds()
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            return
+        self.seconds = time.perf_counter() - self._start
+        machine = machine_cpu_seconds() - self._machine
+        after = self._now()
+        self.cpu = {name: after[name] - self._before[name] for name in after}
+        self.other_cores = max(0.0, machine - sum(self.cpu.values())) / self.seconds
+
+    def _now(self) -> dict[str, float]:
+        return {name: cpu_seconds(pids) for name, pids in self._groups.items()}

@@ -1,0 +1,131 @@
+"""Nothing outlives a coordinator that is killed, and its successor starts where it left things."""
+
+import os
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+from testkit import plans
+from testkit.leaks import living_members
+from testkit.plans import deed
+from testkit.program import program
+from testkit.waiting import until_sync
+
+from stagewire.endpoint import FILE_NAME, read_endpoint
+from stagewire.errors import StageError
+
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("leak_probe")]
+
+ITEM = np.ones(4, np.float32)
+GONE_SECONDS = 5.0
+"""Ten times what is promised, for a busy machine."""
+
+
+def are_gone(processes):
+    return until_sync(
+        lambda: not any(living_members(process.pid) for process in processes), GONE_SECONDS
+    )
+
+
+def test_no_worker_outlives_a_killed_coordinator(tmp_path):
+    with program(tmp_path, plans.chain()) as it:
+        it.wait_until_up()
+        with it.client() as client:
+            client.run("p", {"x": ITEM})
+            workers = it.descendants()
+            assert len(workers) == 2
+
+            it.process.kill()
+
+            assert are_gone(workers)
+            with pytest.raises(StageError) as caught:
+                client.run("p", {"x": ITEM}, timeout=10)
+            assert caught.value.reason == "COORDINATOR_UNREACHABLE"
+
+
+def test_a_caller_in_a_request_is_told_when_the_coordinator_is_killed(tmp_path):
+    with program(tmp_path, plans.single()) as it:
+        it.wait_until_up()
+        with it.client() as client, pytest.raises(StageError) as caught:
+            with client.infer("p") as call:
+                call.send("x", ITEM)
+                next(call)
+                it.process.kill()
+                list(call)
+
+    assert caught.value.reason == "COORDINATOR_UNREACHABLE"
+
+
+@pytest.mark.parametrize("script", [[deed("child", seconds=600)], [deed("hang_gil", seconds=600)]],
+                         ids=["with a process of its own", "with its interpreter blocked"])
+def test_a_worker_ends_with_its_coordinator_whatever_it_does(tmp_path, script):
+    with program(tmp_path, plans.single(*script, limits={"deadline": "600s"})) as it:
+        it.wait_until_up()
+        with it.client() as client, client.infer("p") as call:
+            call.send("x", ITEM)
+            if script[0]["do"] == "child":
+                next(call)
+            workers = it.descendants()
+            if script[0]["do"] == "hang_gil":
+                until_sync(lambda: is_waiting_in_native_sleep(workers[0].pid))
+
+            it.process.kill()
+
+            assert are_gone(workers)
+
+
+def test_a_stopped_worker_ends_with_its_coordinator(tmp_path):
+    with program(tmp_path, plans.chain()) as it:
+        it.wait_until_up()
+        workers = it.descendants()
+        os.kill(workers[0].pid, signal.SIGSTOP)
+
+        it.process.kill()
+
+        assert are_gone(workers)
+
+
+def test_a_coordinator_that_is_killed_while_loading_leaves_no_worker(tmp_path):
+    with program(tmp_path, plans.single(deed("slow", on="load", seconds=600))) as it:
+        workers = until_sync(it.descendants)
+        log = tmp_path / "state/logs/a.log"
+        until_sync(log.exists)
+
+        it.process.kill()
+
+        assert are_gone(workers)
+
+
+def test_a_successor_starts_over_what_a_killed_one_left(tmp_path):
+    with program(tmp_path, plans.single()) as first:
+        first.wait_until_up()
+        first.process.kill()
+        first.process.wait()
+        assert (tmp_path / "state" / FILE_NAME).exists()
+
+        with program(tmp_path, plans.single()) as second:
+            second.wait_until_up()
+            assert read_endpoint(tmp_path / "state").pid == second.process.pid
+            with second.client() as client:
+                assert len(client.run("p", {"x": ITEM}).outputs["y"]) == 1
+
+
+def test_a_second_program_on_the_same_state_ends_with_code_75_and_harms_nobody(tmp_path):
+    with program(tmp_path, plans.single()) as first:
+        first.wait_until_up()
+        with program(tmp_path, plans.single()) as second:
+            out, _ = second.process.communicate(timeout=60)
+
+        assert (second.process.returncode, out) == (75, "STATE_HELD\n")
+        with first.client() as client:
+            assert len(client.run("p", {"x": ITEM}).outputs["y"]) == 1
+
+
+def is_waiting_in_native_sleep(pid):
+    """Whether a thread holds the interpreter: then no other one of the process gets on."""
+    states = subprocess.run(
+        ["/bin/cat", *(f"/proc/{pid}/task/{task}/wchan" for task in os.listdir(f"/proc/{pid}/task"))],
+        capture_output=True, text=True, check=False,
+    ).stdout
+    return "nanosleep" in states

@@ -1,0 +1,195 @@
+"""The program as a person runs it: a process, its two outputs and its exit code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+PROGRAM = [sys.executable, "-m", "coordinator.cli.main"]
+SECONDS = 120
+"""A limit, ten times what is usual."""
+
+
+class Started:
+    """A program that runs in the background."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+        self.lines: list[str] = []
+        self._changed = threading.Condition()
+        self._has_ended = False
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def wait_for(self, text: str) -> str:
+        """Returns the first line that has a text."""
+        with self._changed:
+            found = self._changed.wait_for(lambda: self._find(text) or self._has_ended, SECONDS)
+        line = self._find(text)
+        assert found, f"{text!r} took too long: {self.output}"
+        assert line is not None, f"ended without {text!r}: {self.output}"
+        return line
+
+    def send(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def end(self) -> int:
+        """Waits for the end and returns the exit code."""
+        code = self.process.wait(SECONDS)
+        self._reader.join()
+        return code
+
+    def children(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    @property
+    def output(self) -> str:
+        return "\n".join(self.lines)
+
+    def _find(self, text: str) -> str | None:
+        return next((line for line in list(self.lines) if text in line), None)
+
+    def _read(self) -> None:
+        for line in self.process.stdout:
+            with self._changed:
+                self.lines.append(line.rstrip("\n"))
+                self._changed.notify_all()
+        self.process.stdout.close()
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
+
+
+class Program:
+    """Runs `coordinator` with folders of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.state = root / "state"
+        self.temporary = root / "temporary"
+        self.temporary.mkdir()
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if name != "NO_COLOR"},
+            "STAGEWIRE_STATE": str(self.state),
+            "STAGEWIRE_CACHE": str(root / "cache"),
+            "TMPDIR": str(self.temporary),
+        }
+        self.started: list[Started] = []
+
+    def run(self, *arguments: object, **environment: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*PROGRAM, *map(str, arguments)],
+            env={**self.environment, **environment},
+            cwd=self.root,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    def json(self, *arguments: object) -> Any:
+        """Returns the JSON document of a command that ends well."""
+        result = self.run(*arguments, "--json")
+        assert result.returncode == 0, result.stderr
+        return json.loads(result.stdout)
+
+    def start(self, *arguments: object) -> Started:
+        started = Started(
+            subprocess.Popen(
+                [*PROGRAM, *map(str, arguments)],
+                env=self.environment,
+                cwd=self.root,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+        )
+        self.started.append(started)
+        return started
+
+    def up(self, plan: Path, *arguments: object) -> Started:
+        started = self.start("up", "--plan", plan, *arguments)
+        started.wait_for("READY")
+        return started
+
+    def plan(self, **changes: Any) -> Path:
+        """Writes a plan of two fake stages, in this interpreter, on two workers."""
+        return write_plan(self.root / "plan.yaml", **changes)
+
+    def close(self) -> None:
+        for started in self.started:
+            if started.process.poll() is None:
+                started.process.kill()
+            started.end()
+
+
+def write_plan(path: Path, *, script: object = (), shape: object = "n<=4000000") -> Path:
+    port = {"type": "float32", "shape": [shape], "stream": True}
+    text = {"type": "utf8", "stream": True}
+
+    def stage(worker: str, kind: object, options: object) -> object:
+        return {
+            "executor": "fake",
+            "workers": [worker],
+            "inputs": {"x": kind},
+            "outputs": {"y": kind},
+            "memory": {"resident": "1MiB"},
+            "options": options,
+        }
+
+    worker = {"kind": "fake", "interpreter": {"linux": sys.executable}}
+    plan = {
+        "apiVersion": "stagewire/v1",
+        "kind": "Plan",
+        "metadata": {"name": "fake"},
+        "workers": {"a": worker, "b": worker},
+        "stages": {
+            "one": stage("a", port, {"script": list(script)}),
+            "two": stage("b", port, {}),
+            "echo": stage("b", text, {}),
+        },
+        "pipelines": {
+            "numbers": {
+                "inputs": {"x": "one.x"},
+                "edges": [["one.y", "two.x"]],
+                "outputs": {"y": "two.y"},
+            },
+            "words": {"inputs": {"text": "echo.x"}, "outputs": {"text": "echo.y"}},
+        },
+        "policies": {"os_reserve": "64MiB"},
+    }
+    # JSON is YAML without aliases.
+    path.write_text(json.dumps(plan, indent=1))
+    return path
+
+
+def wait_until_gone(processes: list[psutil.Process]) -> None:
+    """Fails unless every process ends."""
+    _, alive = psutil.wait_procs(processes, timeout=SECONDS / 10)
+    assert not alive
+
+
+def wait_for_children(started: Started, count: int) -> list[psutil.Process]:
+    """Returns the children once there are so many."""
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        if len(children := started.children()) >= count:
+            return children
+    raise AssertionError("the workers were not started")
+
+
+@pytest.fixture
+def program(tmp_path):
+    program = Program(tmp_path)
+    yield program
+    program.close()
