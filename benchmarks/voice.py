@@ -1,5 +1,6 @@
 """`voice`: a spoken question answered aloud, by the product and by one process without it."""
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from coordinator.app.settings import default_cache_folder
 from coordinator.reach.environments import EnvironmentBuilder
 from coordinator.reach.layout import Environment
 
-QUESTION: Final = "What is a river?"
+QUESTION: Final = "What is a, river?"
+"""As the voice speaks it; the pause has `a` heard as such, and not as `the`."""
 LEAST_TOKENS: Final = 80
 LEAST_SENTENCES: Final = 4
 SIDES: Final = ("product", "reference")
@@ -172,8 +174,8 @@ def _check_outcome(first: Mapping[str, Answered], tokens: int) -> None:
         )
     if tokens < LEAST_TOKENS or product.sentences < LEAST_SENTENCES:
         raise RuntimeError(
-            f"the reply has {tokens} tokens in {product.sentences} sentences; it must have"
-            f" {LEAST_TOKENS} in {LEAST_SENTENCES}: pin another question"
+            f"the reply to {product.heard!r} has {tokens} tokens in {product.sentences} sentences;"
+            f" it must have {LEAST_TOKENS} in {LEAST_SENTENCES}: pin another question"
         )
     print(f"heard     {product.heard}")
     print(f"answered  {product.answer}")
@@ -189,7 +191,8 @@ def _environments(plan: VoicePlan, cache: Path) -> dict[str, Environment]:
 
 def _question(reference: Reference, cache: Path) -> Path:
     """Returns the spoken question, made once with the voice of the plan."""
-    path = cache / "benchmarks" / "question.wav"
+    key = hashlib.sha256(QUESTION.encode()).hexdigest()[:12]
+    path = cache / "benchmarks" / f"question-{key}.wav"
     if not path.exists():
         reference.say(path, QUESTION)
     return path

@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
+
 from testkit.leaks import LeakProbe
 
 # --- nothing is skipped in CI ---

@@ -90,6 +90,8 @@ class Coordinator:
                 self.preparation.stop()
                 raise
             async with contextlib.AsyncExitStack() as stack:
+                for environment in environments.values():
+                    stack.enter_context(environment.in_use())
                 gateway = Gateway(heartbeat_seconds=self.settings.timing.heartbeat)
                 await gateway.start()
                 stack.push_async_callback(gateway.stop)

@@ -81,7 +81,7 @@ class Progress:
                 ticker.cancel()
 
     async def _tick(self, coordinator: Coordinator) -> None:
-        """Looks again and again: memory, and how far a load is, change without a change of phase."""
+        """Looks again and again: memory and the steps of a load change without a new phase."""
         while True:
             await asyncio.sleep(_TICK_SECONDS)
             self._take(from_message(coordinator.view.state()))

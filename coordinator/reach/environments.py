@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coordinator.reach.downloads import DownloadEstimate, estimate_download
 from coordinator.reach.import_check import SystemLibraryMissingError, check_imports
-from coordinator.reach.installing import install_editable, install_wheels
+from coordinator.reach.installing import Installation
 from coordinator.reach.interpreters import Interpreter, choose_interpreter
 from coordinator.reach.key import environment_key
 from coordinator.reach.layout import Environment, EnvironmentFolder, EnvironmentShelf
@@ -138,23 +138,13 @@ class EnvironmentBuilder:
         project = order.project
         self._report(Phase.INSTALL, f"making the environment of {project.name}")
         building = order.shelf.begin(key)
+        installation = Installation(
+            project, order.interpreter, building, self._tool, is_download_allowed
+        )
         if self._is_dev:
-            install_editable(
-                project,
-                order.interpreter,
-                building,
-                self._tool,
-                is_download_allowed=is_download_allowed,
-            )
+            installation.install_editable()
         else:
-            install_wheels(
-                project,
-                order.interpreter,
-                building,
-                self._tool,
-                [each.path for each in wheels],
-                is_download_allowed=is_download_allowed,
-            )
+            installation.install_wheels([each.path for each in wheels])
         building.mark_built(key, (each.name for each in project.projects))
         order.shelf.place(building, key)
 

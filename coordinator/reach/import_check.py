@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from coordinator.reach.variables import worker_environment
+from coordinator.reach.interpreters import run_script
 from stagewire.errors import EnvironmentBrokenError
 
 CHECK_SECONDS: Final = 300.0
@@ -44,16 +44,7 @@ def check_imports(python: Path, modules: Sequence[str], name: str) -> None:
         EnvironmentBrokenError: an import failed otherwise.
     """
     try:
-        result = subprocess.run(
-            [python, "-I", "-c", _SCRIPT, *modules],
-            env=worker_environment(1),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=CHECK_SECONDS,
-            check=False,
-        )
+        result = run_script(python, _SCRIPT, *modules, timeout_seconds=CHECK_SECONDS)
     except subprocess.TimeoutExpired as error:
         raise EnvironmentBrokenError(
             f"importing {', '.join(modules)} for {name} took longer than {CHECK_SECONDS:.0f} s"

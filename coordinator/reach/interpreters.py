@@ -57,14 +57,8 @@ def ask_interpreter(path: Path, script: str, *arguments: str) -> Any:
         EnvironmentBrokenError: it is no working interpreter.
     """
     try:
-        result = subprocess.run(
-            [path, "-I", "-c", script, *arguments],
-            env=worker_environment(1),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PROBE_SECONDS,
-            check=True,
-        )
+        result = run_script(path, script, *arguments, timeout_seconds=PROBE_SECONDS)
+        result.check_returncode()
         return json.loads(result.stdout)
     except OSError as error:
         raise EnvironmentBrokenError(
@@ -74,6 +68,27 @@ def ask_interpreter(path: Path, script: str, *arguments: str) -> Any:
         raise EnvironmentBrokenError(
             f"{path.name} does not answer like an interpreter; correct its path"
         ) from error
+
+
+def run_script(
+    path: Path, script: str, *arguments: str, timeout_seconds: float
+) -> subprocess.CompletedProcess[str]:
+    """Runs a script as a worker would run, apart from the user's own modules and variables.
+
+    Raises:
+        OSError: the interpreter cannot be run.
+        subprocess.TimeoutExpired: it takes too long.
+    """
+    return subprocess.run(
+        [path, "-I", "-c", script, *arguments],
+        env=worker_environment(1),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=timeout_seconds,
+        check=False,
+    )
 
 
 def _own_interpreter() -> Interpreter:

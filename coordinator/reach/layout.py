@@ -5,13 +5,17 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from coordinator.reach.attestation import record_digests
+from coordinator.reach.locking_linux import is_shared, sharing
 
 _MARKER: Final = "stagewire-environment.json"
+USE_LOCK: Final = ".in-use"
+"""File in an environment that is locked for as long as somebody runs workers in it."""
 _NAME_LENGTH: Final = 20
 """Digits of the key in the name of its folder; the marker holds all of them."""
 _KEPT_PREVIOUS: Final = 1
@@ -31,6 +35,10 @@ class Environment:
     folder: Path
     distributions: Mapping[str, str]
     """What a worker must attest: SHA-256 of the RECORD by the name of the distribution."""
+
+    def in_use(self) -> AbstractContextManager[None]:
+        """Keeps it from being replaced until the block ends. One that somebody else made is his."""
+        return sharing(self.folder / USE_LOCK) if self.key else nullcontext()
 
 
 class EnvironmentFolder:
@@ -135,7 +143,9 @@ class EnvironmentShelf:
         ]
         others.sort(key=lambda each: each.stat().st_mtime_ns, reverse=True)
         for old in others[_KEPT_PREVIOUS:]:
-            self._remove(old)
+            # Libraries read files of their own when they are first used, long after the start.
+            if not is_shared(old / USE_LOCK):
+                self._remove(old)
 
     def _remove(self, folder: Path) -> None:
         if folder.exists():

@@ -9,13 +9,13 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from coordinator.pipeline.engine import Engine
-from coordinator.pipeline.request import RunningRequest
+from coordinator.pipeline.request import OutputSink, RunningRequest
 from coordinator.pipeline.topology import Endpoint
 from coordinator.serve.sinks import StreamSink, UnarySink
 from stagewire.channel import GenericRpcHandler, ServicerContext
-from stagewire.errors import CancelledError, FieldInvalidError, StageError
+from stagewire.errors import CancelledError, FieldInvalidError, MessageTooBigError, StageError
 from stagewire.frame import split
-from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
+from stagewire.limits import HEADER_BYTES, WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import coordinator_pb2 as pb
 
 SERVICE: Final = "stagewire.v1.CoordinatorService"
@@ -64,13 +64,7 @@ class CoordinatorService:
         """Runs a pipeline on one item a port."""
         request, payload = parse(message, pb.RunRequest())
         sink = UnarySink()
-        running = self._engine.open(
-            request.open.pipeline,
-            sink,
-            request_id=request.open.request_id,
-            timeout_seconds=_timeout(context),
-            outputs=request.open.outputs,
-        )
+        running = self._open(request.open, sink, context)
         sink.attach(running)
         try:
             for item in request.items:
@@ -89,13 +83,7 @@ class CoordinatorService:
         if not opened.HasField("open"):
             raise FieldInvalidError("the first message of Infer must be `open`")
         sink = StreamSink()
-        running = self._engine.open(
-            opened.open.pipeline,
-            sink,
-            request_id=opened.open.request_id,
-            timeout_seconds=_timeout(context),
-            outputs=opened.open.outputs,
-        )
+        running = self._open(opened.open, sink, context)
         sink.put(self._accepted(running))
         reader = asyncio.create_task(_read(running, messages))
         try:
@@ -121,6 +109,18 @@ class CoordinatorService:
         async for state in self._states.changes():
             yield pb.WatchStateResponse(state=state)
 
+    def _open(
+        self, opening: pb.InferOpen, sink: OutputSink, context: ServicerContext
+    ) -> RunningRequest:
+        remaining = context.time_remaining()
+        return self._engine.open(
+            opening.pipeline,
+            sink,
+            request_id=opening.request_id,
+            timeout_seconds=None if remaining is None else float(remaining),
+            outputs=opening.outputs,
+        )
+
     @staticmethod
     def _accepted(running: RunningRequest) -> pb.InferResponse:
         return pb.InferResponse(
@@ -139,18 +139,18 @@ def parse(message: bytes, empty: Parsed) -> tuple[Parsed, memoryview]:
 
     Raises:
         FieldInvalidError: the bytes are no such message.
+        MessageTooBigError: it has too much beside its payload.
     """
     header, payload = split(message)
+    if len(header) > HEADER_BYTES:
+        raise MessageTooBigError(
+            f"a message has {len(header)} bytes beside its payload, {HEADER_BYTES} are allowed"
+        )
     try:
         empty.MergeFromString(bytes(header))
     except DecodeError as error:
         raise FieldInvalidError("the message cannot be parsed") from error
     return empty, payload
-
-
-def _timeout(context: ServicerContext) -> float | None:
-    remaining = context.time_remaining()
-    return None if remaining is None else float(remaining)
 
 
 async def _read(running: RunningRequest, messages: AsyncIterator[bytes]) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
 
 _PART: Final = 4
-"""A consumer gives back once this part of a window is due: fewer messages, and no producer waits."""
+"""A consumer gives back once this part of a window is due: few messages, and no producer waits."""
 
 
 @dataclass(slots=True)

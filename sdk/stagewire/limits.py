@@ -11,6 +11,9 @@ MESSAGE_BYTES: Final = 4 << 20
 """Largest message on Exchange and on the public services: a Windows peer dies above 8 MiB."""
 CONTROL_MESSAGE_BYTES: Final = 16 << 10
 """Largest message on Attach."""
+HEADER_BYTES: Final = 64 << 10
+"""Largest part of a client's message beside its payload: a million empty fields fit into one
+message, and each would become an object."""
 METADATA_BYTES: Final = 8 << 10
 """Largest metadata of one call."""
 

@@ -36,9 +36,7 @@ OPTION = re.compile(
 
 @pytest.fixture(scope="module")
 def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "generate_tables", DOCS / "generate_tables.py"
-    )
+    spec = importlib.util.spec_from_file_location("generate_tables", DOCS / "generate_tables.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,6 +1,7 @@
 """What pages show can be read: Python compiles, plans load, commands are those of the program."""
 
 import ast
+import contextlib
 import textwrap
 
 import pytest
@@ -71,23 +72,17 @@ def check(words: list[str], *, needs_all: bool) -> None:
     Raises:
         typer.TyperException: the program would not accept it.
     """
-    command = typer.main.get_command(app)
-    parent = None
-    name = "coordinator"
-    while True:
-        is_whole = needs_all or any(word.startswith("-") for word in words)
-        context = command.make_context(name, list(words), parent, resilient_parsing=not is_whole)
-        if not hasattr(command, "resolve_command"):
-            return
-        rest = [*context.protected_args, *context.args] if _is_old(context) else context.args
-        if not rest:
-            return
-        name, command, words = command.resolve_command(context, rest)
-        parent = context
-
-
-def _is_old(context) -> bool:
-    return bool(getattr(context, "_protected_args", ()))
+    command, name = typer.main.get_command(app), "coordinator"
+    while hasattr(command, "get_command") and words and not words[0].startswith("-"):
+        context = command.make_context(name, [], resilient_parsing=True)
+        name, *words = words
+        command = command.get_command(context, name)
+        if command is None:
+            context.fail(f"no command {name!r}")
+    is_whole = needs_all or any(word.startswith("-") for word in words)
+    # Such as `--help`, which prints and ends.
+    with contextlib.suppress(typer.Exit):
+        command.make_context(name, words, resilient_parsing=not is_whole)
 
 
 def test_the_readme_names_files_that_exist():

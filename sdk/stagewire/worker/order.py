@@ -1,6 +1,6 @@
-"""Checks of a stage order that every executor needs: its ports, its options and its files.
+"""What every executor needs before it loads: checks of an order, and whether its library is there.
 
-All of them run before anything is loaded and name the stage, the field and what to write instead.
+All checks of ports, options and files name the stage, the field and what to write instead.
 """
 
 import importlib.metadata
@@ -18,7 +18,7 @@ from stagewire.errors import (
 )
 from stagewire.ports import Port
 from stagewire.tensor import DataType
-from stagewire.worker.executor import StageOrder
+from stagewire.worker.executor import Capability, StageOrder
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,12 +220,26 @@ class OptionReader:
         )
 
 
-def installed_version(distribution: str, module: str) -> tuple[str, str]:
-    """Returns the version of a library, or why it cannot be used; imports nothing.
+def library_capability(
+    executor: str, formats: Sequence[str], distribution: str, module: str
+) -> Capability:
+    """Returns what an executor runs on the CPU with a library, or why not; imports nothing.
 
-    Returns:
-        The version and an empty text, or an empty text and a reason that names the remedy.
+    Args:
+        executor: Its name.
+        formats: What it can load.
+        distribution: Name under which the library is installed.
+        module: What the executor imports of it.
     """
     if importlib.util.find_spec(module) is None:
-        return "", f"{distribution} is not installed in this environment; build it from its lock"
-    return importlib.metadata.version(distribution), ""
+        version = ""
+        reason = f"{distribution} is not installed in this environment; build it from its lock"
+    else:
+        version, reason = importlib.metadata.version(distribution), ""
+    return Capability(
+        executor,
+        "cpu",
+        formats=tuple(formats),
+        library_version=version,
+        unavailable_reason=reason,
+    )

@@ -6,15 +6,15 @@ import time
 
 import numpy as np
 import pytest
-from testkit import plans
-from testkit.plans import deed
-from testkit.running import make, quick, running
-from testkit.waiting import until
 
 from coordinator.supervise.runner import WorkerPhase
 from stagewire.client import Client, Phase
 from stagewire.endpoint import FILE_NAME
 from stagewire.errors import StageError
+from testkit import plans
+from testkit.plans import deed
+from testkit.running import make, quick, running
+from testkit.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("leak_probe")]
 
@@ -59,7 +59,9 @@ async def test_every_stage_is_proved_and_every_worker_measured_beside_its_budget
         state = await it.ask(it.client.placement)
 
         assert state.phase is Phase.READY
-        assert [(item.verdict.name, item.grade.name) for item in state.stages] == [("FULL", "B")] * 2
+        assert [(item.verdict.name, item.grade.name) for item in state.stages] == [
+            ("FULL", "B")
+        ] * 2
         assert 30 * MiB < state.stages[0].measured_bytes < 64 * MiB
         assert state.stages[1].measured_bytes < 8 * MiB
         assert all(worker.reserved_bytes == 91 * MiB for worker in state.workers)

@@ -2,18 +2,17 @@
 
 import os
 import signal
-import subprocess
 
 import numpy as np
 import pytest
+
+from stagewire.endpoint import FILE_NAME, read_endpoint
+from stagewire.errors import StageError
 from testkit import plans
 from testkit.leaks import living_members
 from testkit.plans import deed
 from testkit.program import program
 from testkit.waiting import until_sync
-
-from stagewire.endpoint import FILE_NAME, read_endpoint
-from stagewire.errors import StageError
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("leak_probe")]
 
@@ -57,22 +56,29 @@ def test_a_caller_in_a_request_is_told_when_the_coordinator_is_killed(tmp_path):
     assert caught.value.reason == "COORDINATOR_UNREACHABLE"
 
 
-@pytest.mark.parametrize("script", [[deed("child", seconds=600)], [deed("hang_gil", seconds=600)]],
-                         ids=["with a process of its own", "with its interpreter blocked"])
+BLOCKS = [deed("flood", size_bytes=1), deed("hang_gil", seconds=600)]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [[deed("flood", size_bytes=1), deed("child", seconds=600)], BLOCKS],
+    ids=["with a process of its own", "with its interpreter blocked"],
+)
 def test_a_worker_ends_with_its_coordinator_whatever_it_does(tmp_path, script):
     with program(tmp_path, plans.single(*script, limits={"deadline": "600s"})) as it:
         it.wait_until_up()
         with it.client() as client, client.infer("p") as call:
             call.send("x", ITEM)
-            if script[0]["do"] == "child":
+            if script is not BLOCKS:
                 next(call)
-            workers = it.descendants()
-            if script[0]["do"] == "hang_gil":
-                until_sync(lambda: is_waiting_in_native_sleep(workers[0].pid))
+            log = tmp_path / "state/logs/a.log"
+            until_sync(lambda: log.read_bytes().endswith(b"x"))
+            processes = it.descendants()
+            assert len(processes) == (1 if script is BLOCKS else 2)
 
             it.process.kill()
 
-            assert are_gone(workers)
+            assert are_gone(processes)
 
 
 def test_a_stopped_worker_ends_with_its_coordinator(tmp_path):
@@ -120,12 +126,3 @@ def test_a_second_program_on_the_same_state_ends_with_code_75_and_harms_nobody(t
         assert (second.process.returncode, out) == (75, "STATE_HELD\n")
         with first.client() as client:
             assert len(client.run("p", {"x": ITEM}).outputs["y"]) == 1
-
-
-def is_waiting_in_native_sleep(pid):
-    """Whether a thread holds the interpreter: then no other one of the process gets on."""
-    states = subprocess.run(
-        ["/bin/cat", *(f"/proc/{pid}/task/{task}/wchan" for task in os.listdir(f"/proc/{pid}/task"))],
-        capture_output=True, text=True, check=False,
-    ).stdout
-    return "nanosleep" in states

@@ -1,17 +1,25 @@
 """The program as a person runs it: a process, its two outputs and its exit code."""
 
+import fcntl
 import json
 import os
+import pty
+import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+
+from testkit import plans
 
 PROGRAM = [sys.executable, "-m", "coordinator.cli.main"]
 SECONDS = 120
@@ -83,6 +91,7 @@ class Program:
             "TMPDIR": str(self.temporary),
         }
         self.started: list[Started] = []
+        self.terminals: list[Terminal] = []
 
     def run(self, *arguments: object, **environment: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -131,45 +140,74 @@ class Program:
             if started.process.poll() is None:
                 started.process.kill()
             started.end()
+        for terminal in self.terminals:
+            terminal.close()
 
 
-def write_plan(path: Path, *, script: object = (), shape: object = "n<=4000000") -> Path:
-    port = {"type": "float32", "shape": [shape], "stream": True}
-    text = {"type": "utf8", "stream": True}
+class Terminal:
+    """A program on a terminal, where a person reads and types."""
 
-    def stage(worker: str, kind: object, options: object) -> object:
-        return {
-            "executor": "fake",
-            "workers": [worker],
-            "inputs": {"x": kind},
-            "outputs": {"y": kind},
-            "memory": {"resident": "1MiB"},
-            "options": options,
-        }
+    def __init__(self, program: Program, *arguments: object, **environment: str) -> None:
+        self._master, slave = pty.openpty()
+        # Wide enough that no cell of a table is folded.
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 240, 0, 0))
+        self.process = subprocess.Popen(
+            [*PROGRAM, *map(str, arguments)],
+            env={**program.environment, "TERM": "xterm", **environment},
+            cwd=program.root,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+        )
+        os.close(slave)
+        self.output = ""
+        program.terminals.append(self)
 
-    worker = {"kind": "fake", "interpreter": {"linux": sys.executable}}
-    plan = {
-        "apiVersion": "stagewire/v1",
-        "kind": "Plan",
-        "metadata": {"name": "fake"},
-        "workers": {"a": worker, "b": worker},
-        "stages": {
-            "one": stage("a", port, {"script": list(script)}),
-            "two": stage("b", port, {}),
-            "echo": stage("b", text, {}),
+    def wait_for(self, text: str) -> None:
+        while text not in self.output:
+            assert self._read(), f"ended without {text!r}: {self.output}"
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def end(self) -> int:
+        """Reads to the end and returns the exit code."""
+        while self._read():
+            pass
+        return self.process.wait(SECONDS)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._master)
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._master], [], [], SECONDS)
+        assert ready, f"nothing came: {self.output}"
+        try:
+            piece = os.read(self._master, 1 << 16)
+        except OSError:
+            # How a terminal says that nobody is on its other side any more.
+            return False
+        self.output += piece.decode(errors="replace")
+        return bool(piece)
+
+
+def write_plan(path: Path, *, script: Sequence[Mapping[str, Any]] = ()) -> Path:
+    text = {"inputs": {"x": plans.TEXT}, "outputs": {"y": plans.TEXT}}
+    content = plans.plan(
+        {
+            "one": plans.stage("a", *script),
+            "two": plans.stage("b"),
+            "echo": plans.stage("b", **text),
         },
-        "pipelines": {
-            "numbers": {
-                "inputs": {"x": "one.x"},
-                "edges": [["one.y", "two.x"]],
-                "outputs": {"y": "two.y"},
-            },
-            "words": {"inputs": {"text": "echo.x"}, "outputs": {"text": "echo.y"}},
+        {
+            "numbers": plans.pipeline({"x": "one.x"}, {"y": "two.y"}, ("one.y", "two.x")),
+            "words": plans.pipeline({"text": "echo.x"}, {"text": "echo.y"}),
         },
-        "policies": {"os_reserve": "64MiB"},
-    }
-    # JSON is YAML without aliases.
-    path.write_text(json.dumps(plan, indent=1))
+        metadata={"name": "fake"},
+    )
+    path.write_text(json.dumps(content, indent=1))
     return path
 
 
@@ -189,7 +227,7 @@ def wait_for_children(started: Started, count: int) -> list[psutil.Process]:
 
 
 @pytest.fixture
-def program(tmp_path):
+def program(tmp_path, leak_probe):
     program = Program(tmp_path)
     yield program
     program.close()

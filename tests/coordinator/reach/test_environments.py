@@ -120,6 +120,19 @@ def test_one_older_environment_is_kept(built):
     assert len(folders) == 2
 
 
+def test_an_environment_that_is_in_use_is_never_replaced(built):
+    used = built.builder().ensure(built.worker, is_download_allowed=False)
+    with used.in_use(), used.in_use():
+        for text in ("second", "third", "fourth"):
+            built.edit_sdk(text)
+            built.builder().ensure(built.worker, is_download_allowed=False)
+        assert used.python.exists()
+
+    built.edit_sdk("fifth")
+    built.builder().ensure(built.worker, is_download_allowed=False)
+    assert not used.python.exists()
+
+
 class Interrupted(BaseException):
     pass
 

@@ -8,17 +8,17 @@ import time
 
 import numpy as np
 import pytest
-from testkit import calls, plans
-from testkit.leaks import living_members
-from testkit.plans import deed
-from testkit.running import RESTARTS, quick, running
-from testkit.waiting import until
 
 from coordinator.supervise.policy import RestartLimits
 from coordinator.supervise.runner import WorkerPhase
 from stagewire.client import Phase
 from stagewire.errors import StageError
 from stagewire.v1 import management_pb2
+from testkit import calls, plans
+from testkit.leaks import living_members
+from testkit.plans import deed
+from testkit.running import quick, running
+from testkit.waiting import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("leak_probe")]
 
@@ -52,9 +52,7 @@ async def test_a_killed_worker_fails_its_request_at_once_and_comes_back(tmp_path
     async with running(tmp_path, plans.chain()) as it:
         before = it.incarnation("a"), it.incarnation("b"), it.pid("b")
 
-        error, seconds = await lose_in_request(
-            it, "a", lambda: it.signal("a", signal.SIGKILL)
-        )
+        error, seconds = await lose_in_request(it, "a", lambda: it.signal("a", signal.SIGKILL))
 
         assert error.reason == "WORKER_LOST"
         assert seconds < TOLD_SECONDS
@@ -124,9 +122,7 @@ async def test_an_end_of_the_process_is_a_loss_whatever_its_exit_code_says(tmp_p
 async def test_a_frozen_worker_is_hung_killed_and_started_again(tmp_path):
     timing = quick(heartbeat_timeout=1.5)
     async with running(tmp_path, plans.chain(), timing=timing) as it:
-        error, seconds = await lose_in_request(
-            it, "a", lambda: it.signal("a", signal.SIGSTOP)
-        )
+        error, seconds = await lose_in_request(it, "a", lambda: it.signal("a", signal.SIGSTOP))
 
         assert error.reason == "WORKER_HUNG"
         assert seconds > 1

@@ -67,7 +67,9 @@ def plan(
 
 def single(*script: Mapping[str, Any], **fields: Any) -> Plan:
     """One stage `one` on worker `a`, and the pipeline `p` from `x` to `y`."""
-    return plan({"one": stage("a", *script, **fields)}, {"p": pipeline({"x": "one.x"}, {"y": "one.y"})})
+    return plan(
+        {"one": stage("a", *script, **fields)}, {"p": pipeline({"x": "one.x"}, {"y": "one.y"})}
+    )
 
 
 def chain(

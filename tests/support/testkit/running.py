@@ -123,7 +123,12 @@ class Running:
 
 
 def make(
-    folder: Path, plan: plans.Plan, *, timing: Timing = QUICK, restarts: RestartLimits = RESTARTS, **more: Any
+    folder: Path,
+    plan: plans.Plan,
+    *,
+    timing: Timing = QUICK,
+    restarts: RestartLimits = RESTARTS,
+    **more: Any,
 ) -> Coordinator:
     """Returns a coordinator of a plan that is not up yet."""
     path = plans.write(folder, plan)
@@ -163,7 +168,9 @@ async def running(
                 await it.until_quiet()
                 if checks:
                     await until(
-                        lambda: all(it.phase(name) is WorkerPhase.READY for name in coordinator.lives)
+                        lambda: all(
+                            it.phase(name) is WorkerPhase.READY for name in coordinator.lives
+                        )
                     )
                     assert it.promises() == before
     promises = coordinator.design.ledger.snapshot()
@@ -175,5 +182,3 @@ async def running(
 
 def quick(**changes: Any) -> Timing:
     return replace(QUICK, **changes)
-
-

@@ -25,7 +25,7 @@ from stagewire.worker.order import (
     PortRule,
     check_format,
     check_ports,
-    installed_version,
+    library_capability,
     single_file,
 )
 
@@ -65,16 +65,7 @@ class LlamacppExecutor:
 
     def describe(self) -> Sequence[Capability]:
         """Says whether xllamacpp is installed."""
-        version, reason = installed_version("xllamacpp", "xllamacpp")
-        return [
-            Capability(
-                self.name,
-                "cpu",
-                formats=FORMATS,
-                library_version=version,
-                unavailable_reason=reason,
-            )
-        ]
+        return [library_capability(self.name, FORMATS, "xllamacpp", "xllamacpp")]
 
     def load(self, order: StageOrder, progress: Progress) -> "LlamacppStage":
         """Maps the weights and allocates the context."""

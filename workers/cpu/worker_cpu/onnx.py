@@ -10,7 +10,7 @@ from stagewire.errors import TensorMismatchError
 from stagewire.ports import Port
 from stagewire.tensor import DataType, Value
 from stagewire.worker.executor import Capability, Execution, Progress, StageOrder
-from stagewire.worker.order import OptionReader, check_format, installed_version, single_file
+from stagewire.worker.order import OptionReader, check_format, library_capability, single_file
 
 FORMATS: Final = ("onnx:fp32", "onnx:fp16", "onnx:a16w8", "onnx:a8w8")
 
@@ -37,16 +37,7 @@ class OnnxExecutor:
 
     def describe(self) -> Sequence[Capability]:
         """Says whether ONNX Runtime is installed."""
-        version, reason = installed_version("onnxruntime", "onnxruntime")
-        return [
-            Capability(
-                self.name,
-                "cpu",
-                formats=FORMATS,
-                library_version=version,
-                unavailable_reason=reason,
-            )
-        ]
+        return [library_capability(self.name, FORMATS, "onnxruntime", "onnxruntime")]
 
     def load(self, order: StageOrder, progress: Progress) -> "OnnxStage":
         """Opens the graph and checks the stage's ports against it."""

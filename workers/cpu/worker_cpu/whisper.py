@@ -19,7 +19,7 @@ from stagewire.worker.order import (
     PortRule,
     check_format,
     check_ports,
-    installed_version,
+    library_capability,
     single_file,
 )
 
@@ -51,16 +51,7 @@ class WhisperExecutor:
 
     def describe(self) -> Sequence[Capability]:
         """Says whether faster-whisper is installed."""
-        version, reason = installed_version("faster-whisper", "faster_whisper")
-        return [
-            Capability(
-                self.name,
-                "cpu",
-                formats=FORMATS,
-                library_version=version,
-                unavailable_reason=reason,
-            )
-        ]
+        return [library_capability(self.name, FORMATS, "faster-whisper", "faster_whisper")]
 
     def load(self, order: StageOrder, progress: Progress) -> "WhisperStage":
         """Reads the model and quantizes it to the compute type."""

@@ -17,7 +17,7 @@ from stagewire.worker.order import (
     check_format,
     check_ports,
     find_port,
-    installed_version,
+    library_capability,
     single_file,
 )
 
@@ -38,16 +38,7 @@ class SpeechExecutor:
 
     def describe(self) -> Sequence[Capability]:
         """Says whether piper-tts is installed."""
-        version, reason = installed_version("piper-tts", "piper")
-        return [
-            Capability(
-                self.name,
-                "cpu",
-                formats=FORMATS,
-                library_version=version,
-                unavailable_reason=reason,
-            )
-        ]
+        return [library_capability(self.name, FORMATS, "piper-tts", "piper")]
 
     def load(self, order: StageOrder, progress: Progress) -> "SpeechStage":
         """Opens the voice."""
