@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -34,19 +34,22 @@ def memory(pids: Iterable[int], model_root: Path) -> Memory:
     """Returns the memory of processes together."""
     anonymous = model = 0
     for pid in pids:
-        is_model = False
-        for line in Path(f"/proc/{pid}/smaps").read_text(encoding="utf-8").splitlines():
-            # A mapping's first line starts with its addresses, the others with a capital.
-            if line[0] in "0123456789abcdef":
-                path = line.split(maxsplit=5)[5:]
-                is_model = bool(path) and path[0].startswith(str(model_root))
-            elif line.startswith("Pss_Anon:") or (is_model and line.startswith("Rss:")):
-                size = int(line.split()[1]) * _KIB
-                if line.startswith("Rss:"):
-                    model += size
-                else:
-                    anonymous += size
+        folder = Path("/proc") / str(pid)
+        anonymous += sum(_sizes((folder / "smaps_rollup").open(encoding="utf-8"), "Pss_Anon:"))
+        model += sum(_sizes((folder / "smaps").open(encoding="utf-8"), "Rss:", str(model_root)))
     return Memory(anonymous, model)
+
+
+def _sizes(lines: Iterable[str], field: str, root: str = "") -> Iterator[int]:
+    """Yields a field of every mapping of a file below `root`, or of all mappings."""
+    is_counted = not root
+    for line in lines:
+        # A mapping's first line starts with its addresses, the others with a capital.
+        if root and line[0] in "0123456789abcdef":
+            path = line.split(maxsplit=5)[5:]
+            is_counted = bool(path) and path[0].startswith(root)
+        elif is_counted and line.startswith(field):
+            yield int(line.split()[1]) * _KIB
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:

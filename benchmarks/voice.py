@@ -56,7 +56,8 @@ class Bench:
     coordinator: RunningCoordinator
     reference: Reference
     question: Path
-    cache: Path
+    models: Path
+    """Folder of the model files that both sides map."""
 
     @property
     def groups(self) -> dict[str, tuple[int, ...]]:
@@ -89,9 +90,9 @@ class Bench:
     def resident(self, side: str) -> Resident:
         """Measures memory: the peak over one answer, and what is left after it."""
         group = self.groups["workers" if side == "product" else "reference"]
-        with PeakMemory(group, self.cache) as peak:
+        with PeakMemory(group, self.models) as peak:
             self.turn(side)
-        return Resident(memory(group, self.cache), peak.peak_bytes)
+        return Resident(memory(group, self.models), peak.peak_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def measure(folder: Path, *, rounds: int, starts: int, is_agreed: bool) -> Measu
         with Reference(python, settings, folder / "reference.log") as reference:
             versions.check_same(reference.loaded["versions"], environments)
             question = _question(reference, cache)
-            bench = Bench(coordinator, reference, question, cache)
+            bench = Bench(coordinator, reference, question, cache / "artifacts")
             return _rounds(bench, rounds, tuple(seen))
 
 
@@ -159,7 +160,7 @@ def _rounds(bench: Bench, rounds: int, starts: tuple[Start, ...]) -> Measured:
         starts,
         {side: tuple(items) for side, items in turns.items()},
         residents,
-        memory([bench.coordinator.pid], bench.cache),
+        memory([bench.coordinator.pid], bench.models),
         tokens,
         bench.reference.loaded,
     )

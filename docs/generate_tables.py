@@ -28,7 +28,7 @@ WIRE_LIMITS: Final = {
     "INLINE_BYTES": "Tensor that travels whole beside its descriptor",
     "CHUNK_BYTES": "Payload of a chunk, and of an envelope of several items",
     "MESSAGE_BYTES": "Message of `CoordinatorService` and `Exchange`, less headers",
-    "CONTROL_MESSAGE_BYTES": "Message of `Attach`; agreed, not checked yet",
+    "CONTROL_MESSAGE_BYTES": "Message of `Attach`",
     "HEADER_BYTES": "What a client's message has beside its payload",
     "METADATA_BYTES": "Metadata of one call",
     "FAILURE_TEXT_BYTES": "Message of a failure; longer ones are cut",

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from coordinator.app.support import check_supported, unreachable_workers
 from coordinator.devices.memory import HostMemory
 from coordinator.devices.probing import Unavailable
 from coordinator.devices.rows import CapabilityRow
@@ -62,13 +63,18 @@ def make_design(
     Raises:
         StageError: a pipeline is unknown, a stage has no place, or the plan does not fit.
     """
+    check_supported(plan)
+    unreachable = unreachable_workers(plan)
     names = tuple(PipelineId(name) for name in pipelines) or tuple(plan.pipelines)
     graphs = {name: build_graph(plan, name) for name in names}
     used = {stage for graph in graphs.values() for stage in graph.stages}
     stages = tuple(stage for stage in plan.stages if stage in used)
     placement = place(
         [_requirement(plan, stage) for stage in stages],
-        [WorkerOffer(WorkerId(worker)) for worker in plan.workers],
+        [
+            WorkerOffer(WorkerId(worker), unreachable.get(WorkerId(worker), ""))
+            for worker in plan.workers
+        ],
         rows,
     )
     hosting = {placement.stages[stage].worker_id for stage in stages}

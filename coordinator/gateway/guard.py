@@ -1,6 +1,7 @@
 """The one interceptor of every server: checks tokens and turns exceptions into statuses."""
 
 import asyncio
+import contextlib
 import hmac
 import logging
 import uuid
@@ -79,8 +80,10 @@ def _wrap(handler: Any, refusal: StageError | None) -> RpcMethodHandler:
             _raise(refusal)
             outcome = inner(request, context)
             if hasattr(outcome, "__aiter__"):
-                async for message in outcome:
-                    yield message
+                # Closed at once when the caller has gone, not when it is collected.
+                async with contextlib.aclosing(outcome) as messages:
+                    async for message in messages:
+                        yield message
             else:
                 # Servicers of gRPC's own packages write through the context instead.
                 await outcome

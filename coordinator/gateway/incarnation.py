@@ -8,7 +8,8 @@ from typing import Protocol
 
 from coordinator.facts.ids import Incarnation, StageId, WorkerId
 from stagewire.envelope import Waiting, take_envelope
-from stagewire.errors import StageError
+from stagewire.errors import MessageTooBigError, StageError
+from stagewire.limits import CONTROL_MESSAGE_BYTES
 from stagewire.status import from_message
 from stagewire.v1 import capability_pb2, tensor_pb2
 from stagewire.v1 import gateway_pb2 as pb
@@ -143,6 +144,12 @@ class Attached:
     async def _ask(self, verb: str, stage_id: str, message: pb.AttachResponse) -> pb.AttachRequest:
         if self.fence_reason is not None:
             raise self.fence_reason
+        if message.ByteSize() > CONTROL_MESSAGE_BYTES:
+            raise MessageTooBigError(
+                f"the order to {verb} stage {stage_id!r} has {message.ByteSize()} bytes, the limit"
+                f" is {CONTROL_MESSAGE_BYTES}; shorten its options, or its list of files",
+                stage=stage_id,
+            )
         future: asyncio.Future[pb.AttachRequest] = asyncio.get_running_loop().create_future()
         self._answers[verb, stage_id] = future
         self._orders.put_nowait(message)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
+from google.protobuf.message import DecodeError
 
 from coordinator.facts.ids import Incarnation, WorkerId
 from coordinator.gateway.guard import Guard
@@ -19,11 +20,13 @@ from stagewire.envelope import open_envelope
 from stagewire.errors import (
     EnvironmentStaleError,
     FieldInvalidError,
+    MessageTooBigError,
     StateHeldError,
     TokenInvalidError,
     WireVersionMismatchError,
     WorkerLostError,
 )
+from stagewire.limits import CONTROL_MESSAGE_BYTES
 from stagewire.v1 import gateway_pb2 as pb
 from stagewire.wiretime import to_duration
 
@@ -67,7 +70,7 @@ class Gateway:
                     {
                         "Attach": grpc.stream_stream_rpc_method_handler(
                             self.attach,
-                            pb.AttachRequest.FromString,
+                            None,
                             pb.AttachResponse.SerializeToString,
                         ),
                         "Exchange": grpc.stream_stream_rpc_method_handler(self.exchange),
@@ -94,13 +97,14 @@ class Gateway:
         return future
 
     async def attach(
-        self, messages: AsyncIterator[pb.AttachRequest], _context: ServicerContext
+        self, messages: AsyncIterator[bytes], _context: ServicerContext
     ) -> AsyncIterator[pb.AttachResponse]:
         """Registers one incarnation and carries its control messages."""
         first = await anext(aiter(messages), None)
-        if first is None or first.WhichOneof("message") != "hello":
+        hello = parse_control(first or b"")
+        if hello.WhichOneof("message") != "hello":
             raise FieldInvalidError("the first message of Attach must be Hello")
-        attached, exchange_token, future = self._admit(first.hello)
+        attached, exchange_token, future = self._admit(hello.hello)
         reader = asyncio.create_task(_read(attached, messages))
         try:
             yield pb.AttachResponse(
@@ -198,10 +202,27 @@ def check_hello(hello: pb.Hello, expectation: Expectation) -> None:
         )
 
 
-async def _read(attached: Attached, messages: AsyncIterator[pb.AttachRequest]) -> None:
+def parse_control(message: bytes) -> pb.AttachRequest:
+    """Returns one control message of a worker.
+
+    Raises:
+        MessageTooBigError: it is over the limit of Attach; bulk belongs to Exchange.
+        FieldInvalidError: it cannot be parsed.
+    """
+    if len(message) > CONTROL_MESSAGE_BYTES:
+        raise MessageTooBigError(
+            f"a message of Attach has {len(message)} bytes, the limit is {CONTROL_MESSAGE_BYTES}"
+        )
+    try:
+        return pb.AttachRequest.FromString(message)
+    except DecodeError as error:
+        raise FieldInvalidError("a message of Attach cannot be parsed") from error
+
+
+async def _read(attached: Attached, messages: AsyncIterator[bytes]) -> None:
     try:
         async for message in messages:
-            attached.take(message)
+            attached.take(parse_control(message))
     finally:
         # Also when a message cannot be read: whoever sent it is not to be trusted with more.
         attached.fence(WorkerLostError(f"worker {attached.worker_id!r} ended Attach"))

@@ -1,0 +1,103 @@
+"""A plan becomes a design, or is refused before anything starts."""
+
+import json
+
+import pytest
+
+from coordinator.app.design import make_design
+from coordinator.app.expectation import expected_rows
+from coordinator.app.preparation import checkout_root
+from coordinator.devices.memory import HostMemory
+from coordinator.plan.loading import parse_plan
+from stagewire.errors import ConstraintExceededError, PlacementRefusedError, PlanInvalidError
+
+pytestmark = pytest.mark.unit
+
+GIB = 1 << 30
+MEMORY = HostMemory(16 * GIB, 12 * GIB, 0, 0, None, None)
+PORTS = {"x": {"type": "float32", "shape": ["n<=16"]}}
+
+
+def make_plan(tmp_path, **changes):
+    document = {
+        "apiVersion": "stagewire/v1",
+        "kind": "Plan",
+        "metadata": {"name": "tiny"},
+        "workers": {"a": {"kind": "fake", "interpreter": {"linux": "/usr/bin/python3"}}},
+        "stages": {
+            "one": {
+                "executor": "fake",
+                "workers": ["a"],
+                "inputs": PORTS,
+                "outputs": {"y": PORTS["x"]},
+                "memory": {"resident": "100MiB"},
+            }
+        },
+        "pipelines": {"p": {"inputs": {"x": "one.x"}, "outputs": {"y": "one.y"}}},
+    }
+    for path, value in changes.items():
+        target = document
+        *parents, last = path.split("__")
+        for parent in parents:
+            target = target.setdefault(parent, {})
+        target[last] = value
+    return parse_plan(json.dumps(document).encode(), tmp_path / "plan.yaml").plan
+
+
+def design(plan, **options):
+    rows = expected_rows(plan, checkout_root(), is_fake=False)
+    return make_design(plan, rows, MEMORY, **options)
+
+
+def test_a_plan_that_fits_is_placed_and_admitted(tmp_path):
+    made = design(make_plan(tmp_path))
+
+    assert made.stages_on("a") == ("one",)
+    assert {line.reservation.owner for line in made.ledger.snapshot().reservations} == {
+        "coordinator",
+        "worker:a",
+        "stage:one",
+        "transport:p",
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"transport__arena": "256MiB"}, "transport.arena"),
+        ({"stages__one__keep": "evictable"}, "stages.one.keep"),
+        (
+            {"stages__one__device__min_share_on_target": 0.5},
+            "stages.one.device.min_share_on_target",
+        ),
+    ],
+)
+def test_what_would_be_ignored_is_refused(tmp_path, changes, field):
+    with pytest.raises(PlanInvalidError, match=field):
+        design(make_plan(tmp_path, **changes))
+
+
+def test_a_worker_behind_windows_takes_no_stage(tmp_path):
+    plan = make_plan(tmp_path, workers__a__interpreter={"windows": "auto"})
+    with pytest.raises(PlacementRefusedError, match="Windows interpreter"):
+        design(plan)
+
+
+def test_a_plan_that_does_not_fit_is_refused_with_the_sum(tmp_path):
+    with pytest.raises(ConstraintExceededError) as refusal:
+        design(make_plan(tmp_path), quota_bytes=128 << 20)
+
+    assert "stage:one" in refusal.value.message
+    assert "machine:quota" in refusal.value.message
+
+
+def test_only_the_stages_of_the_pipelines_that_are_asked_for_count(tmp_path):
+    plan = make_plan(
+        tmp_path,
+        workers__b={"kind": "fake", "interpreter": {"linux": "/usr/bin/python3"}},
+        stages__two={"executor": "fake", "workers": ["b"], "inputs": PORTS, "outputs": PORTS},
+        pipelines__q={"inputs": {"x": "two.x"}, "outputs": {"x": "two.x"}},
+    )
+
+    assert design(plan).workers == ("a", "b")
+    assert design(plan, pipelines=["p"]).workers == ("a",)

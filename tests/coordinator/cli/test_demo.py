@@ -1,0 +1,148 @@
+"""The demo with pretended stages: what it says, what it leaves, what it refuses before it starts."""
+
+import signal
+import wave
+
+import numpy as np
+import pytest
+
+from stagewire.client import write_wav
+from stagewire.errors import ExitCode
+
+from .conftest import Terminal, wait_until_gone
+
+pytestmark = pytest.mark.integration
+
+
+def assert_nothing_is_left(program):
+    assert list(program.temporary.iterdir()) == []
+    assert not program.state.exists(), "the demo has a state folder of its own"
+
+
+def executable(folder, name, body):
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{body}\n")
+    (folder / name).chmod(0o755)
+
+
+def test_the_demo_answers_and_leaves_nothing_running(program):
+    result = program.run("demo", "--fake", PATH="/nonexistent")
+    assert result.returncode == 0, result.stderr
+    for part in (
+        "(synthetic: no person said it)",
+        "heard: fake.",
+        "answer: fake.",
+        "speak     speech  cpu",
+        "memory / budget",
+        "first audio after ",
+        "tiny on purpose",
+        f"reply: {program.root / 'reply.wav'}",
+    ):
+        assert part in result.stdout
+    with wave.open(str(program.root / "reply.wav")) as reply:
+        assert (reply.getframerate(), reply.getnchannels()) == (22_050, 1)
+    assert_nothing_is_left(program)
+
+
+def test_the_demo_without_speech_prints_the_answer_only(program):
+    result = program.run("demo", "--fake", "--no-speech")
+    assert result.returncode == 0, result.stderr
+    assert "answer: fake." in result.stdout
+    assert "speech" not in result.stdout
+    assert not (program.root / "reply.wav").exists()
+
+
+def test_the_demo_shows_a_table_that_moves_on_a_terminal(program):
+    terminal = Terminal(program, "demo", "--fake", "--output", "spoken.wav")
+    assert terminal.end() == 0
+    assert "\x1b[" in terminal.output
+    assert "heard: fake." in terminal.output
+    assert (program.root / "spoken.wav").exists()
+
+
+def test_the_demo_names_sizes_and_licences_and_a_person_may_say_no(program):
+    terminal = Terminal(
+        program, "demo", UV_OFFLINE="1", UV_CACHE_DIR=str(program.root / "uv"), COLUMNS="240"
+    )
+    terminal.wait_for("Download it?")
+    terminal.type("n\n")
+    assert terminal.end() == ExitCode.REFUSED
+    for part in ("GPL-3.0", "whisper-base", "MiB", "as you asked"):
+        assert part in terminal.output
+    assert_nothing_is_left(program)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("song.mp3", b"ID3" + bytes(100), "MP3 audio, not WAV audio"),
+        ("empty.wav", b"", "an empty file"),
+        ("words.wav", b"some words", "text, not WAV audio"),
+    ],
+)
+def test_a_question_that_is_no_audio_is_refused_before_anything_starts(
+    program, name, content, says
+):
+    (program.root / name).write_bytes(content)
+    result = program.run("demo", "--fake", "--input", name)
+    assert result.returncode == ExitCode.REFUSED
+    assert "MEDIA_INVALID: " in result.stderr
+    assert says in result.stderr
+    assert "starting" not in result.stdout
+    assert_nothing_is_left(program)
+
+
+def test_a_question_without_samples_is_refused(program):
+    with wave.open(str(program.root / "none.wav"), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(16_000)
+    result = program.run("demo", "--fake", "--input", "none.wav")
+    assert result.returncode == ExitCode.REFUSED
+    assert "has no samples" in result.stderr
+
+
+@pytest.mark.parametrize("rate", [8_000, 16_000, 48_000])
+def test_a_question_over_the_limit_of_the_plan_is_refused_at_any_rate(program, rate):
+    write_wav(program.root / "long.wav", np.zeros(61 * rate, np.float32), rate)
+    result = program.run("demo", "--fake", "--input", "long.wav")
+    assert result.returncode == ExitCode.REFUSED
+    assert "long.wav is 61.0 s long; the plan takes 60 s" in result.stderr
+
+
+def test_a_reply_that_cannot_be_written_is_refused_before_anything_starts(program):
+    result = program.run("demo", "--fake", "--output", "no/such/folder.wav")
+    assert result.returncode == ExitCode.REFUSED
+    assert "PATH_FORBIDDEN: " in result.stderr
+    assert "starting" not in result.stdout
+
+
+def test_a_kept_demo_is_asked_again_and_stopped_with_ctrl_c(program):
+    demo = program.start("demo", "--fake", "--keep", "--state", program.state)
+    command = demo.wait_for("  coordinator run ").split()[1:]
+    workers = demo.children()
+
+    again = program.run(*command)
+
+    assert again.returncode == 0, again.stderr
+    assert (program.root / "again.wav").exists()
+    demo.send(signal.SIGINT)
+    assert demo.end() == 0
+    wait_until_gone(workers)
+
+
+def test_the_reply_is_played_by_the_player_that_is_there(program):
+    tools = program.root / "tools"
+    executable(tools, "aplay", f'/bin/echo "$@" > {program.root}/played')
+    executable(tools, "wslpath", 'echo "\\\\\\\\wsl$\\\\reply.wav"')
+    result = program.run("demo", "--fake", "--play", PATH=str(tools))
+    assert result.returncode == 0, result.stderr
+    assert "played with aplay" in result.stdout
+    assert (program.root / "played").read_text() == f"-q {program.root / 'reply.wav'}\n"
+    assert "wsl$" in result.stdout
+
+
+def test_without_a_player_the_demo_says_so(program):
+    result = program.run("demo", "--fake", "--play", PATH="/nonexistent")
+    assert result.returncode == 0, result.stderr
+    assert "no player found; install one of paplay, aplay, pw-play, ffplay" in result.stdout
