@@ -81,7 +81,9 @@ def _notes(measured: Measured) -> list[str]:
         notes.append(f"the side that had nothing to do used up to {idle:.2f} cores")
     noisy = sum(item > NOISY_CORES for item in others)
     if noisy:
-        notes.append(f"other processes used up to {max(others):.2f} cores; {noisy} turns disturbed")
+        notes.append(
+            f"other processes used up to {max(others):.2f} cores; turns disturbed: {noisy}"
+        )
     return notes
 
 

@@ -156,7 +156,7 @@ class Conversation:
                 self._receipt = call.receipt
             self._total = time.monotonic() - began
             self._state = client.placement()
-        self._end_line()
+        self._screen.end_line()
 
     def _begin(self, call: Call) -> bool:
         with self._guard:
@@ -179,12 +179,7 @@ class Conversation:
         if self._screen.is_live:
             return
         if self._open_port != output.port:
-            self._end_line()
+            self._screen.end_line()
             self._screen.write(f"{output.port}: ")
             self._open_port = output.port
         self._screen.write(text)
-
-    def _end_line(self) -> None:
-        if self._open_port:
-            self._screen.line()
-            self._open_port = ""

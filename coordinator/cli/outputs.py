@@ -80,12 +80,12 @@ class Outputs:
             return
         if isinstance(output.value, str):
             if self._open_port != output.port:
-                self._end_line()
+                self._screen.end_line()
                 self._screen.write(f"{output.port}: ")
                 self._open_port = output.port
             self._screen.write(output.value)
         else:
-            self._end_line()
+            self._open_port = ""
             self._screen.line(f"{output.port}: {describe(output.value)}")
 
     def finish(self) -> dict[str, object]:
@@ -94,7 +94,7 @@ class Outputs:
         Raises:
             StageError: a file cannot be written, or not in its form.
         """
-        self._end_line()
+        self._screen.end_line()
         found: dict[str, object] = {}
         for port, items in self._items.items():
             path = self._targets.get(port)
@@ -108,11 +108,6 @@ class Outputs:
             else:
                 found[port] = {"shapes": [describe(item) for item in items], "items": len(items)}
         return found
-
-    def _end_line(self) -> None:
-        if self._open_port:
-            self._screen.line()
-            self._open_port = ""
 
 
 def describe(value: Value) -> str:

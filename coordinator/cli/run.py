@@ -56,8 +56,6 @@ def run(
         taken.check(port.name for port in found.outputs)
         values = read_inputs(given, found.inputs)
         with client.infer(pipeline, values, timeout=timeout) as call:
-            # An input that was left out ends without an item, which the coordinator refuses.
-            call.end()
             for output in call:
                 taken.take(output)
             receipt = call.receipt

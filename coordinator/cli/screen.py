@@ -26,6 +26,7 @@ class Screen:
             and not os.environ.get("NO_COLOR")
         )
         """Whether text may move and have colours."""
+        self._is_open = False
 
     @property
     def can_ask(self) -> bool:
@@ -33,12 +34,20 @@ class Screen:
         return self.console.is_terminal and sys.stdin is not None and sys.stdin.isatty()
 
     def line(self, text: str = "", style: str = "") -> None:
-        """Writes one line."""
+        """Writes one line, below what `write` left open."""
+        self.end_line()
         self.console.print(text, style=style if self.is_live else "", soft_wrap=True)
 
     def write(self, text: str) -> None:
         """Writes text as it comes, without ending its line."""
+        self._is_open = not text.endswith("\n")
         self.console.print(text, end="", soft_wrap=True)
+
+    def end_line(self) -> None:
+        """Ends a line that `write` left open."""
+        if self._is_open:
+            self._is_open = False
+            self.console.print()
 
     def table(self, table: Table, title: str = "") -> None:
         """Writes a table; nothing when it has no rows."""

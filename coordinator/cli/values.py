@@ -37,7 +37,7 @@ def read_inputs(given: Mapping[str, str], ports: Iterable[Port]) -> dict[str, Va
     """Returns the values of a request; a WAV file also fills the port `rate`, if there is one.
 
     Raises:
-        FieldInvalidError: there is no such input, or a value is none.
+        FieldInvalidError: there is no such input, one is missing, or a value is none.
         MediaInvalidError: a file cannot be read as what its name says.
     """
     known = {port.name: port for port in ports}
@@ -54,6 +54,9 @@ def read_inputs(given: Mapping[str, str], ports: Iterable[Port]) -> dict[str, Va
                 values["rate"] = wave["rate"]
         else:
             values[name] = _value(value, known[name])
+    missing = [f"{name} ({port})" for name, port in known.items() if name not in values]
+    if missing:
+        raise FieldInvalidError(f"the pipeline also takes {', '.join(missing)}; add --input")
     return values
 
 

@@ -30,7 +30,7 @@ from typing import Any, Final
 import numpy as np
 
 from stagewire.errors import FieldInvalidError, LoadFailedError, StageFaultError
-from stagewire.tensor import Array, DataType, Value, data_type_of
+from stagewire.tensor import Array, Bfloat16Bits, DataType, Value, data_type_of
 from stagewire.worker.executor import (
     Capability,
     Execution,
@@ -44,6 +44,7 @@ NAMES: Final = ("fake", "function", "onnx", "whisper", "llamacpp", "speech")
 """Executors whose place the fake takes in `--fake`."""
 FORMATS: Final = ("onnx:fp32", "onnx:fp16", "ct2:fp16", "gguf:q4_1", "fake:bytes")
 _LONG_SECONDS: Final = 3600
+_ONE_AS_BFLOAT16: Final = 0x3F80
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +199,9 @@ def small_item(port: Port) -> Value:
     shape = [min(item.max_extent, 4) if item.name else item.max_extent for item in port.dimensions]
     if port.data_type.is_string:
         return np.full(shape, "fake" if port.data_type is DataType.UTF8 else b"fake", object)
-    code = "uint16" if port.data_type is DataType.BFLOAT16 else port.data_type.spelling
-    return np.ones(shape, code)
+    if port.data_type is DataType.BFLOAT16:
+        return np.full(shape, _ONE_AS_BFLOAT16, np.uint16).view(Bfloat16Bits)
+    return np.ones(shape, port.data_type.spelling)
 
 
 def _fits(port: Port, value: Value) -> bool:

@@ -46,12 +46,12 @@ def test_no_worker_outlives_a_killed_coordinator(tmp_path):
 def test_a_caller_in_a_request_is_told_when_the_coordinator_is_killed(tmp_path):
     with program(tmp_path, plans.single()) as it:
         it.wait_until_up()
-        with it.client() as client, pytest.raises(StageError) as caught:
-            with client.infer("p") as call:
-                call.send("x", ITEM)
+        with it.client() as client, client.infer("p") as call:
+            call.send("x", ITEM)
+            next(call)
+            it.process.kill()
+            with pytest.raises(StageError) as caught:
                 next(call)
-                it.process.kill()
-                list(call)
 
     assert caught.value.reason == "COORDINATOR_UNREACHABLE"
 

@@ -1,4 +1,4 @@
-"""The demo with pretended stages: what it says, what it leaves, what it refuses before it starts."""
+"""The demo with pretended stages: what it says and leaves, and what it refuses at once."""
 
 import signal
 import wave

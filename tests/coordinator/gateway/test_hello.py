@@ -16,8 +16,8 @@ pytestmark = pytest.mark.integration
 
 
 async def welcomed(caller):
-    call, answer = await caller.attach(hello())
-    return call, pb.AttachResponse.FromString(answer).welcome
+    call = await caller.attach(hello())
+    return call, pb.AttachResponse.FromString(await call.read()).welcome
 
 
 async def test_a_worker_that_was_started_is_welcomed(caller, expected):
@@ -46,7 +46,7 @@ async def test_a_worker_that_was_started_is_welcomed(caller, expected):
 async def test_another_worker_than_was_started_is_refused_and_the_start_fails(
     caller, expected, changes, reason
 ):
-    call, _ = await caller.attach(hello(**changes))
+    call = await caller.attach(hello(**changes))
 
     assert (await failure_of(call)).reason == reason
     assert expected.exception().reason == reason
@@ -54,7 +54,7 @@ async def test_another_worker_than_was_started_is_refused_and_the_start_fails(
 
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN + "x", "\u00e4"])
 async def test_a_wrong_token_is_refused_and_the_worker_is_waited_for_on(caller, expected, token):
-    call, _ = await caller.attach(hello(token=token))
+    call = await caller.attach(hello(token=token))
 
     assert (await failure_of(call)).reason == "TOKEN_INVALID"
     assert not expected.done()
@@ -65,7 +65,7 @@ async def test_a_wrong_token_is_refused_and_the_worker_is_waited_for_on(caller, 
 async def test_a_token_is_good_for_one_hello(caller, expected):
     await welcomed(caller)
 
-    call, _ = await caller.attach(hello())
+    call = await caller.attach(hello())
 
     assert (await failure_of(call)).reason == "TOKEN_INVALID"
     assert (await expected).fence_reason is None
@@ -76,7 +76,7 @@ async def test_a_token_that_nobody_waits_for_any_more_is_refused(caller, expecte
     # The gateway forgets it at the next turn of the loop.
     await asyncio.wait([expected])
 
-    call, _ = await caller.attach(hello())
+    call = await caller.attach(hello())
 
     assert (await failure_of(call)).reason == "TOKEN_INVALID"
 
@@ -85,7 +85,7 @@ async def test_a_token_that_nobody_waits_for_any_more_is_refused(caller, expecte
     "first", [b"", b"\xff\xff", pb.AttachRequest(heartbeat=pb.Heartbeat())], ids=str
 )
 async def test_whatever_is_no_hello_is_refused(caller, expected, first):
-    call, _ = await caller.attach(first)
+    call = await caller.attach(first)
 
     assert (await failure_of(call)).reason == "FIELD_INVALID"
     assert not expected.done()

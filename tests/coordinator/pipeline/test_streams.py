@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import subprocess
 import sys
 import threading
 
@@ -274,19 +273,16 @@ with Client(sys.argv[1], sys.stdin.readline().strip()).infer("p") as call:
     list(call)
 """
     async with running(tmp_path, plans.chain()) as it:
-        client = subprocess.Popen(
-            [sys.executable, "-c", code, it.endpoint.address],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+        pipe = asyncio.subprocess.PIPE
+        client = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code, it.endpoint.address, stdin=pipe, stdout=pipe
         )
-        client.stdin.write(it.endpoint.token + "\n")
-        client.stdin.flush()
-        assert await asyncio.to_thread(client.stdout.readline) == "begun\n"
+        client.stdin.write(f"{it.endpoint.token}\n".encode())
+        assert await client.stdout.readline() == b"begun\n"
         request = only_request(it)
 
         client.kill()
-        await asyncio.to_thread(client.communicate)
+        await client.communicate()
 
         await until(request.settled.done)
         assert request.error.reason == "CANCELLED"

@@ -59,7 +59,7 @@ async def test_a_killed_worker_fails_its_request_at_once_and_comes_back(tmp_path
         await it.until_ready("one", after=before[0])
         assert (it.incarnation("b"), it.pid("b")) == before[1:]
         result = await it.run("p", {"x": ITEM})
-        assert [run.incarnation for run in result.receipt.stages][0] > before[0]
+        assert result.receipt.stages[0].incarnation > before[0]
 
 
 async def test_requests_on_other_workers_do_not_notice(tmp_path):

@@ -1,7 +1,5 @@
 """Workers that are no more than their messages to a gateway."""
 
-import asyncio
-import contextlib
 import os
 
 import grpc
@@ -28,15 +26,11 @@ class Caller:
         self.channels.append(channel)
         return open_stream(channel, SERVICE + method, token=token)
 
-    async def attach(self, *messages):
-        """Sends messages on Attach; returns the call and its first answer."""
+    async def attach(self, message):
+        """Begins Attach with one message; returns the call."""
         call = self.call("Attach")
-        for message in messages:
-            with contextlib.suppress(asyncio.InvalidStateError):
-                await call.write(
-                    message if isinstance(message, bytes) else message.SerializeToString()
-                )
-        return call, await call.read()
+        await call.write(message if isinstance(message, bytes) else message.SerializeToString())
+        return call
 
     async def close(self) -> None:
         for channel in self.channels:

@@ -1,4 +1,4 @@
-"""A coordinator in this process, with real workers that are fakes, and a client that is connected."""
+"""A coordinator in this process with real workers, which are fakes, and a connected client."""
 
 import asyncio
 import contextlib

@@ -1,7 +1,7 @@
 """Entry of the worker, started as `python -I -m worker_speech`."""
 
 from stagewire.worker.host import main
-from worker_speech.speech import SpeechExecutor
+from worker_speech.executors import every_executor
 
 if __name__ == "__main__":
-    main([SpeechExecutor()])
+    main(every_executor())

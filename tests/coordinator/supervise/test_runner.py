@@ -1,0 +1,215 @@
+"""The life of one worker, with processes that end when this test says so."""
+
+import asyncio
+
+import pytest
+
+from coordinator.facts.ids import Incarnation, WorkerId
+from coordinator.supervise.policy import RestartLimits
+from coordinator.supervise.runner import WorkerPhase, WorkerRunner
+from stagewire.errors import (
+    CapabilityMissingError,
+    LoadFailedError,
+    WorkerLostError,
+    WorkerStartError,
+)
+from testkit.waiting import until
+
+pytestmark = pytest.mark.unit
+
+
+class Process:
+    """A process that ends when it is told to, or not."""
+
+    def __init__(self, life, incarnation):
+        self.life, self.incarnation = life, incarnation
+        self.ended = asyncio.Event()
+        self.obeys = True
+
+    async def wait(self):
+        await self.ended.wait()
+        return "exit code 0"
+
+    async def aclose(self):
+        if self.obeys:
+            self.ended.set()
+        await self.ended.wait()
+        self.life.note("closed", self.incarnation)
+
+
+class Life:
+    """Notes what the runner does, and fails where a test says so."""
+
+    def __init__(self):
+        self.notes, self.processes = [], []
+        self.start_error = self.up_error = None
+        self.may_come_up = asyncio.Event()
+        self.may_come_up.set()
+        self.hung = asyncio.Event()
+
+    def note(self, what, incarnation):
+        self.notes.append((what, int(incarnation)))
+
+    async def start(self, incarnation):
+        self.note("start", incarnation)
+        if self.start_error is not None:
+            raise self.start_error
+        self.processes.append(Process(self, incarnation))
+        return self.processes[-1]
+
+    async def bring_up(self, incarnation):
+        await self.may_come_up.wait()
+        if self.up_error is not None:
+            raise self.up_error
+
+    async def watch(self, incarnation):
+        await self.hung.wait()
+        self.hung.clear()
+        return "no heartbeat"
+
+    def lose(self, incarnation, reason):
+        self.note(f"lose {reason.reason}", incarnation)
+
+    def settle(self, incarnation):
+        self.note("settle", incarnation)
+
+
+@pytest.fixture
+async def bench():
+    benches = []
+
+    def make(**options):
+        life = Life()
+        numbers = iter(range(1, 1000))
+        runner = WorkerRunner(
+            WorkerId("a"),
+            life,
+            start_deadline_seconds=options.pop("start_deadline", 60.0),
+            limits=RestartLimits(**{"first_delay_seconds": 0.0} | options),
+            changed=lambda: None,
+            next_incarnation=lambda: Incarnation(next(numbers)),
+        )
+        benches.append((life, runner, asyncio.create_task(runner.run())))
+        return life, runner
+
+    yield make
+    for life, runner, task in benches:
+        runner.stop()
+        for process in life.processes:
+            process.ended.set()
+        await task
+        runner.first_outcome.cancel()
+
+
+async def test_a_loss_is_told_at_once_and_settled_when_the_process_is_gone(bench):
+    life, runner = bench()
+    await runner.first_outcome
+    [process] = life.processes
+    process.obeys = False
+    life.hung.set()
+    await until(lambda: ("lose WORKER_HUNG", 1) in life.notes)
+
+    assert ("settle", 1) not in life.notes
+    assert len(life.processes) == 1
+    process.ended.set()
+    await until(lambda: len(life.processes) == 2)
+
+    assert life.notes == [
+        ("start", 1),
+        ("lose WORKER_HUNG", 1),
+        ("closed", 1),
+        ("settle", 1),
+        ("start", 2),
+    ]
+
+
+async def test_an_end_of_the_process_is_a_loss(bench):
+    life, runner = bench()
+    await runner.first_outcome
+
+    life.processes[0].ended.set()
+    await until(lambda: len(life.processes) == 2)
+
+    assert ("lose WORKER_LOST", 1) in life.notes
+    assert runner.last_error.reason == "WORKER_LOST"
+    assert runner.restarts == 1
+
+
+async def test_a_worker_that_is_not_up_in_time_is_ended(bench):
+    life, runner = bench(start_deadline=0.01)
+    life.may_come_up.clear()
+
+    with pytest.raises(WorkerStartError, match="not ready after"):
+        await runner.first_outcome
+    await until(lambda: ("closed", 1) in life.notes)
+    life.may_come_up.set()
+
+
+@pytest.mark.parametrize(
+    ("error", "phase"),
+    [
+        (LoadFailedError("an accident"), WorkerPhase.READY),
+        (CapabilityMissingError("a refusal"), WorkerPhase.FAILED),
+    ],
+)
+async def test_an_accident_is_tried_again_and_a_refusal_is_not(bench, error, phase):
+    life, runner = bench()
+    life.up_error = error
+
+    with pytest.raises(type(error)):
+        await runner.first_outcome
+    life.up_error = None
+    await until(lambda: runner.phase is phase)
+
+    if phase is WorkerPhase.FAILED:
+        assert "CAPABILITY_MISSING" in runner.refusal().message
+        assert "a refusal" not in runner.refusal().message
+        runner.start_again()
+        await until(lambda: runner.phase is WorkerPhase.READY)
+
+
+async def test_a_process_that_cannot_be_started_holds_nothing(bench):
+    life, runner = bench(intensity=1)
+    life.start_error = WorkerStartError("no such file")
+
+    with pytest.raises(WorkerStartError):
+        await runner.first_outcome
+    await until(lambda: runner.phase is WorkerPhase.FAILED)
+
+    assert life.notes == [("start", 1), ("settle", 1), ("start", 2), ("settle", 2)]
+
+
+async def test_a_link_that_ends_during_the_start_is_explained_by_the_exit(bench):
+    life, runner = bench()
+    life.may_come_up.clear()
+    life.up_error = WorkerLostError("Attach ended")
+    await until(lambda: life.processes)
+    life.processes[0].ended.set()
+    life.may_come_up.set()
+
+    with pytest.raises(WorkerStartError, match="exit code 0"):
+        await runner.first_outcome
+    life.up_error = None
+
+
+async def test_nobody_waits_for_ever_for_a_runner_that_broke(bench, caplog):
+    life, runner = bench()
+    life.start_error = RuntimeError("a fault of our own")
+
+    with pytest.raises(Exception, match="not supervised any more"):
+        await runner.first_outcome
+
+    assert runner.phase is WorkerPhase.FAILED
+    assert "a fault of our own" in caplog.text
+
+
+async def test_a_cancel_ends_the_process_and_gives_everything_back(bench):
+    life, runner = bench()
+    await runner.first_outcome
+    again = asyncio.create_task(runner.run())
+    await until(lambda: len(life.processes) == 2)
+
+    again.cancel()
+    await asyncio.wait([again])
+
+    assert life.notes[-3:] == [("lose SHUTTING_DOWN", 2), ("closed", 2), ("settle", 2)]

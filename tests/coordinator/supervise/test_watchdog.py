@@ -1,0 +1,67 @@
+"""A hang is told from slow work and from a sleeping machine by progress alone."""
+
+import pytest
+
+from coordinator.facts.ids import StageId
+from coordinator.supervise.watchdog import Lane, Watchdog
+
+pytestmark = pytest.mark.unit
+
+ONE = StageId("one")
+
+
+def watchdog(heartbeat=10.0, hang=5.0):
+    return Watchdog(heartbeat, {ONE: hang})
+
+
+def beats(dog, *marks):
+    for now, progress, is_busy in marks:
+        dog.beat([Lane(ONE, progress, is_busy)], now)
+
+
+def test_nothing_is_wrong_before_the_first_heartbeat():
+    assert watchdog().complaint(1000) is None
+
+
+def test_silence_is_a_hang():
+    dog = watchdog()
+    beats(dog, (0, 1, False))
+
+    assert dog.complaint(10) is None
+    assert "no heartbeat for 10.1 s" in dog.complaint(10.1)
+
+
+def test_a_busy_lane_without_a_step_is_a_hang():
+    dog = watchdog()
+    beats(dog, (0, 1, True), (3, 1, True), (5.5, 1, True))
+
+    assert "'one' made no step for 5.5 s" in dog.complaint(5.5)
+
+
+@pytest.mark.parametrize(
+    "later", [(5.5, 2, True), (5.5, 1, False)], ids=["it made a step", "it waits"]
+)
+def test_a_lane_that_goes_on_or_waits_does_not_hang(later):
+    dog = watchdog()
+    beats(dog, (0, 1, True), later)
+
+    assert dog.complaint(5.6) is None
+
+
+def test_a_machine_that_slept_starts_every_limit_anew():
+    dog = watchdog()
+    beats(dog, (0, 1, True))
+
+    dog.forgive(600)
+
+    assert dog.complaint(604) is None
+    beats(dog, (605.5, 1, True))
+    assert "made no step" in dog.complaint(605.5)
+
+
+def test_a_stage_that_the_plan_does_not_name_has_no_limit():
+    dog = watchdog()
+    dog.beat([Lane(StageId("other"), 1, True)], 0)
+    dog.beat([Lane(StageId("other"), 1, True)], 8)
+
+    assert dog.complaint(9) is None
