@@ -117,6 +117,7 @@ class StateView:
             reserved_bytes=steady_bytes(claims),
             measured_bytes=measurement.total_bytes if measurement is not None else 0,
             peak_bytes=measurement.peak_bytes if measurement is not None else 0,
+            capabilities=attached.rows if attached is not None else (),
         )
 
     def _stage(self, name: StageId) -> pb.StageState:

@@ -35,7 +35,8 @@ def _unsupported(plan: Plan) -> Iterator[tuple[str, str]]:
         yield "transport.arena", "this version moves tensors inside messages alone"
     for artifact_id, artifact in plan.artifacts.items():
         if artifact.examples is not None:
-            yield f"artifacts.{artifact_id}.examples", "stages are proved by examples of their executors"
+            field = f"artifacts.{artifact_id}.examples"
+            yield field, "stages are proved by examples of their executors"
     for name, stage in plan.stages.items():
         if stage.device.min_share_on_target is not None:
             yield f"stages.{name}.device.min_share_on_target", "shares are not measured yet"

@@ -12,7 +12,6 @@ from coordinator.devices.rows import CapabilityRow, DeviceFact, DeviceRow
 from coordinator.facts.ids import DeviceId, WorkerId
 from coordinator.plan.loading import load_plan
 from stagewire.client import CoordinatorState, Table, connect
-from stagewire.client.state import Phase
 from stagewire.errors import CoordinatorUnreachableError
 
 app = new_app()
@@ -41,7 +40,7 @@ def devices(
 
 
 def _running(state: Path) -> list[CapabilityRow] | None:
-    """Returns what a running coordinator's stages prove; None when none runs."""
+    """Returns what the attached workers say that they execute; None when no coordinator runs."""
     try:
         with connect(state) as client:
             return _rows(client.placement())
@@ -52,14 +51,16 @@ def _running(state: Path) -> list[CapabilityRow] | None:
 def _rows(state: CoordinatorState) -> list[CapabilityRow]:
     return [
         CapabilityRow(
-            WorkerId(stage.worker_id),
-            f"{stage.executor} ({stage.stage_id})",
-            DeviceId(stage.device),
-            unavailable_reason=""
-            if stage.phase is Phase.READY
-            else f"its stage {stage.stage_id} is {stage.phase.name.lower()}",
+            WorkerId(worker.worker_id),
+            row.executor,
+            DeviceId(row.device),
+            row.formats,
+            row.functions,
+            row.library_version,
+            row.unavailable_reason,
         )
-        for stage in state.stages
+        for worker in state.workers
+        for row in worker.capabilities
     ]
 
 

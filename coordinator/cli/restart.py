@@ -13,7 +13,9 @@ app = new_app()
 
 @app.command()
 def restart(
-    worker: Annotated[str, typer.Argument(help="Name of the worker in the plan.")],
+    worker: Annotated[
+        str, typer.Argument(metavar="WORKER", help="Name of the worker in the plan.")
+    ],
     state: StateOption = None,
 ) -> None:
     """Start a worker again that was given up, or at once instead of later."""

@@ -27,13 +27,16 @@ class Watchdog:
     hang_timeouts_seconds: Mapping[StageId, float]
     _last_beat: float | None = None
     _lanes: dict[StageId, tuple[int, float]] = field(default_factory=dict)
+    """Progress of the lanes that compute, and since when it has not changed."""
 
     def beat(self, lanes: Iterable[Lane], now: float) -> None:
         """Notes a heartbeat."""
         self._last_beat = now
         for lane in lanes:
             known = self._lanes.get(lane.stage)
-            if known is None or known[0] != lane.progress or not lane.is_busy:
+            if not lane.is_busy:
+                self._lanes.pop(lane.stage, None)
+            elif known is None or known[0] != lane.progress:
                 self._lanes[lane.stage] = (lane.progress, now)
 
     def forgive(self, now: float) -> None:
@@ -51,6 +54,8 @@ class Watchdog:
             return f"no heartbeat for {silence:.1f} s"
         for stage, (_, since) in self._lanes.items():
             limit = self.hang_timeouts_seconds.get(stage)
-            if limit is not None and now - since > limit:
-                return f"stage {stage!r} made no step for {now - since:.1f} s"
+            # Up to the last heartbeat: what a lane did since then is not known.
+            stalled = self._last_beat - since
+            if limit is not None and stalled > limit:
+                return f"stage {stage!r} made no step for {stalled:.1f} s"
         return None

@@ -24,6 +24,19 @@ class Phase(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Capability:
+    """What one executor of a worker can run on one device."""
+
+    executor: str
+    device: str
+    formats: tuple[str, ...]
+    functions: tuple[str, ...]
+    library_version: str
+    unavailable_reason: str
+    """Why it cannot run anything; empty when it can."""
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerState:
     """One worker."""
 
@@ -38,6 +51,8 @@ class WorkerState:
     measured_bytes: int
     """What it was last measured to occupy; 0 before the first measurement."""
     peak_bytes: int
+    capabilities: tuple[Capability, ...] = ()
+    """What it can execute, as it says itself; empty while no life of it is attached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +161,17 @@ def _worker(message: pb.WorkerState) -> WorkerState:
         reserved_bytes=message.reserved_bytes,
         measured_bytes=message.measured_bytes,
         peak_bytes=message.peak_bytes,
+        capabilities=tuple(
+            Capability(
+                row.executor,
+                row.device,
+                tuple(row.formats),
+                tuple(row.functions),
+                row.library_version,
+                row.unavailable_reason,
+            )
+            for row in message.capabilities
+        ),
     )
 
 

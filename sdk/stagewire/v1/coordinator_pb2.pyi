@@ -666,6 +666,7 @@ class WorkerState(google.protobuf.message.Message):
     RESERVED_BYTES_FIELD_NUMBER: builtins.int
     MEASURED_BYTES_FIELD_NUMBER: builtins.int
     PEAK_BYTES_FIELD_NUMBER: builtins.int
+    CAPABILITIES_FIELD_NUMBER: builtins.int
     worker_id: builtins.str
     """Name in the plan."""
     kind: builtins.str
@@ -684,6 +685,10 @@ class WorkerState(google.protobuf.message.Message):
     """Bytes that it was last measured to occupy; zero before the first measurement."""
     peak_bytes: builtins.int
     """Largest measurement."""
+    @property
+    def capabilities(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[stagewire.v1.capability_pb2.CapabilityRow]:
+        """What its attached life says that it can execute; empty while none is attached."""
+
     def __init__(
         self,
         *,
@@ -696,8 +701,9 @@ class WorkerState(google.protobuf.message.Message):
         reserved_bytes: builtins.int = ...,
         measured_bytes: builtins.int = ...,
         peak_bytes: builtins.int = ...,
+        capabilities: collections.abc.Iterable[stagewire.v1.capability_pb2.CapabilityRow] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["incarnation", b"incarnation", "kind", b"kind", "last_reason", b"last_reason", "measured_bytes", b"measured_bytes", "peak_bytes", b"peak_bytes", "phase", b"phase", "reserved_bytes", b"reserved_bytes", "restarts", b"restarts", "worker_id", b"worker_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["capabilities", b"capabilities", "incarnation", b"incarnation", "kind", b"kind", "last_reason", b"last_reason", "measured_bytes", b"measured_bytes", "peak_bytes", b"peak_bytes", "phase", b"phase", "reserved_bytes", b"reserved_bytes", "restarts", b"restarts", "worker_id", b"worker_id"]) -> None: ...
 
 global___WorkerState = WorkerState
 

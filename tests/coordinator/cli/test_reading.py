@@ -135,7 +135,8 @@ def test_devices_keeps_its_three_facts_apart(program):
     program.up(program.plan())
     (row,) = program.json("devices")["devices"]
     assert row["runnable"]["answer"] == "yes"
-    assert "a fake (one)" in program.run("devices").stdout
+    assert "a fake onnx:fp32" in program.run("devices").stdout
+    assert "fake" in {item["executor"] for item in row["capabilities"]}
 
 
 # --- doctor ---

@@ -1,7 +1,6 @@
 """What clients may send, and how everything else is refused without harm to others."""
 
 import asyncio
-import os
 
 import numpy as np
 import psutil
@@ -364,7 +363,3 @@ async def test_an_executor_that_refuses_an_input_says_so_in_its_own_words(tmp_pa
 
         assert error.reason == "STAGE_FAULT"
         assert "refuses its input" in error.message
-
-
-def test_this_process_is_what_the_memory_is_measured_of():
-    assert psutil.Process().pid == os.getpid()

@@ -120,7 +120,7 @@ async def test_an_end_of_the_process_is_a_loss_whatever_its_exit_code_says(tmp_p
 
 
 async def test_a_frozen_worker_is_hung_killed_and_started_again(tmp_path):
-    timing = quick(heartbeat_timeout=1.5)
+    timing = quick(heartbeat_timeout=2.0)
     async with running(tmp_path, plans.chain(), timing=timing) as it:
         error, seconds = await lose_in_request(it, "a", lambda: it.signal("a", signal.SIGSTOP))
 
@@ -131,7 +131,7 @@ async def test_a_frozen_worker_is_hung_killed_and_started_again(tmp_path):
 
 
 async def test_a_worker_whose_interpreter_is_blocked_is_hung(tmp_path):
-    timing = quick(heartbeat_timeout=1.5)
+    timing = quick(heartbeat_timeout=2.0)
     script = deed("hang_gil", after=1, seconds=600)
     async with running(tmp_path, plans.single(script), timing=timing) as it:
         error = await it.failure(_send_two, it.client)

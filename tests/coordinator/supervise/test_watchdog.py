@@ -31,6 +31,13 @@ def test_silence_is_a_hang():
     assert "no heartbeat for 10.1 s" in dog.complaint(10.1)
 
 
+def test_a_late_heartbeat_is_no_hang_of_a_lane():
+    dog = watchdog()
+    beats(dog, (0, 1, True), (4, 1, True))
+
+    assert dog.complaint(9) is None
+
+
 def test_a_busy_lane_without_a_step_is_a_hang():
     dog = watchdog()
     beats(dog, (0, 1, True), (3, 1, True), (5.5, 1, True))

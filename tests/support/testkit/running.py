@@ -25,7 +25,7 @@ from stagewire.errors import StageError
 from testkit import plans
 from testkit.waiting import until
 
-QUICK = Timing(heartbeat=0.1, heartbeat_timeout=3.0, start_deadline=60.0, drain=10.0, leave=5.0)
+QUICK = Timing(heartbeat=0.1, heartbeat_timeout=10.0, start_deadline=60.0, drain=10.0, leave=5.0)
 RESTARTS = RestartLimits(first_delay_seconds=0.02)
 
 
