@@ -31,7 +31,8 @@ from stagewire.v1 import gateway_pb2 as pb
 from stagewire.wiretime import to_duration
 
 SERVICE: Final = "stagewire.v1.GatewayService"
-_GONE_GRACE_SECONDS: Final = 1.0
+_HELLO_SECONDS: Final = 30.0
+"""Time between the begin of Attach and its Hello: a silent caller must not hold a call for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Expectation:
 class Gateway:
     """The listener for workers. One for the life of the coordinator; bound to loopback."""
 
-    def __init__(self, *, heartbeat_seconds: float) -> None:
+    def __init__(self, *, heartbeat_seconds: float, hello_seconds: float = _HELLO_SECONDS) -> None:
+        self._hello_seconds = hello_seconds
         self._heartbeat = to_duration(heartbeat_seconds)
         self._expected: dict[str, tuple[Expectation, asyncio.Future[Attached]]] = {}
         self._exchanges: dict[str, Attached] = {}
@@ -100,7 +102,10 @@ class Gateway:
         self, messages: AsyncIterator[bytes], _context: ServicerContext
     ) -> AsyncIterator[pb.AttachResponse]:
         """Registers one incarnation and carries its control messages."""
-        first = await anext(aiter(messages), None)
+        try:
+            first = await asyncio.wait_for(anext(aiter(messages), None), self._hello_seconds)
+        except TimeoutError:
+            raise FieldInvalidError(f"no Hello came within {self._hello_seconds:g} s") from None
         hello = parse_control(first or b"")
         if hello.WhichOneof("message") != "hello":
             raise FieldInvalidError("the first message of Attach must be Hello")

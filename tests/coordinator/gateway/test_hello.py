@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
+from coordinator.gateway.service import Gateway
 from stagewire.envelope import open_envelope
 from stagewire.errors import WorkerHungError
 from stagewire.limits import CONTROL_MESSAGE_BYTES
 from stagewire.v1 import capability_pb2, tensor_pb2
 from stagewire.v1 import gateway_pb2 as pb
-from testkit.attaching import TOKEN, failure_of, hello
+from testkit.attaching import TOKEN, Caller, failure_of, hello
 from testkit.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -211,3 +212,15 @@ async def test_nothing_is_sent_to_or_taken_from_a_fenced_incarnation(caller, exp
     assert not attached.cancel(1)
     attached.fence(ValueError("later"))
     assert attached.fence_reason is reason
+
+
+async def test_a_caller_that_says_nothing_does_not_hold_its_call(leak_probe):
+    gateway = Gateway(heartbeat_seconds=0.1, hello_seconds=0.1)
+    await gateway.start()
+    caller = Caller(gateway)
+
+    failure = await asyncio.wait_for(failure_of(caller.call("Attach")), 30)
+
+    assert (failure.reason, "Hello" in failure.message) == ("FIELD_INVALID", True)
+    await caller.close()
+    await gateway.stop()

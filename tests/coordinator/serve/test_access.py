@@ -182,10 +182,6 @@ async def test_the_state_is_sent_whole_at_once_and_after_every_change(tmp_path):
 
 
 async def test_watchers_see_the_end(tmp_path):
-    import asyncio
-
-    from stagewire.client import Client
-
     states = []
 
     def watch(endpoint):
