@@ -57,7 +57,7 @@ def _voice(folder: Path, options: argparse.Namespace) -> Outcome:
 
 
 def _hop(folder: Path, options: argparse.Namespace) -> Outcome:
-    measured = hop.measure(folder, rounds=options.rounds or 10, batch=options.batch)
+    measured = hop.measure(folder, rounds=options.rounds or 20, batch=options.batch)
     return hop.lines(measured), hop.to_json(measured), hop.criteria(measured)
 
 

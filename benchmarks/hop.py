@@ -2,19 +2,20 @@
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import grpc
 import numpy as np
 
 from benchmarks import report
-from benchmarks.coordinator_process import RunningCoordinator, running
+from benchmarks.coordinator_process import running
 from benchmarks.figures import (
     Comparison,
     Criterion,
@@ -27,11 +28,14 @@ from benchmarks.figures import (
 from benchmarks.plans import write_hop_plan
 from benchmarks.processes import UsageMeter
 from benchmarks.unary_server import METHOD, SERVICE
+from stagewire.client import Client
 
 WORDS: Final = 128
 """int64 in an item: 1 KiB."""
 LIMIT: Final = 1.5
 _WARM_UP: Final = 50
+Groups: TypeAlias = Mapping[str, Sequence[int]]
+"""Process ids by what they are."""
 _SERIES: Final = ("far", "near", "unary")
 
 
@@ -82,15 +86,19 @@ def measure(folder: Path, *, rounds: int, batch: int) -> Measured:
     batches: dict[str, list[Batch]] = {name: [] for name in _SERIES}
     with (
         running(write_hop_plan(folder), folder / "state") as coordinator,
-        _unary_server() as port,
+        _unary_server() as server,
         asyncio.Runner() as runner,
     ):
+        groups = {
+            "coordinator": (coordinator.pid,),
+            "others": (*coordinator.workers, server.pid, os.getpid()),
+        }
         for number in range(rounds):
             for name in rotated(_SERIES, number):
                 if name == "unary":
-                    found = runner.run(_call(port, batch, coordinator.pid))
+                    found = runner.run(_call(server.port, batch, groups))
                 else:
-                    found = _send(coordinator, name, batch)
+                    found = _send(coordinator.client, name, batch, groups)
                 batches[name].append(found)
             last = {name: spread(batches[name][-1].times).median for name in _SERIES}
             print(
@@ -100,11 +108,11 @@ def measure(folder: Path, *, rounds: int, batch: int) -> Measured:
     return Measured({name: tuple(items) for name, items in batches.items()})
 
 
-def _send(coordinator: RunningCoordinator, pipeline: str, count: int) -> Batch:
+def _send(client: Client, pipeline: str, count: int, groups: Groups) -> Batch:
     """Sends items one at a time; stages have stamped them when they come back."""
     times = []
-    meter = UsageMeter({"coordinator": (coordinator.pid,)})
-    with coordinator.client.infer(pipeline) as call:
+    meter = UsageMeter(groups)
+    with client.infer(pipeline) as call:
         for _ in range(_WARM_UP):
             call.send("item", np.zeros(WORDS, np.int64))
             next(call)
@@ -122,9 +130,9 @@ def _send(coordinator: RunningCoordinator, pipeline: str, count: int) -> Batch:
     return Batch(tuple(times), meter.cpu["coordinator"] / count * 1e6, meter.other_cores)
 
 
-async def _call(port: int, count: int, coordinator: int) -> Batch:
+async def _call(port: int, count: int, groups: Groups) -> Batch:
     times = []
-    meter = UsageMeter({"coordinator": (coordinator,)})
+    meter = UsageMeter(groups)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         method = channel.unary_unary(f"/{SERVICE}/{METHOD}", None, None)
         for _ in range(_WARM_UP):
@@ -137,15 +145,21 @@ async def _call(port: int, count: int, coordinator: int) -> Batch:
     return Batch(tuple(times), meter.cpu["coordinator"] / count * 1e6, meter.other_cores)
 
 
+@dataclass(frozen=True, slots=True)
+class _UnaryServer:
+    pid: int
+    port: int
+
+
 @contextlib.contextmanager
-def _unary_server() -> Iterator[int]:
+def _unary_server() -> Iterator[_UnaryServer]:
     command = [sys.executable, "-m", "benchmarks.unary_server"]
     root = Path(__file__).resolve().parents[1]
     with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as process:
         try:
             if process.stdout is None:
                 raise RuntimeError("the server has no standard output")
-            yield int(process.stdout.readline())
+            yield _UnaryServer(process.pid, int(process.stdout.readline()))
         finally:
             process.kill()
 

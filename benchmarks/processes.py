@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -99,7 +99,7 @@ class PeakMemory:
 class UsageMeter:
     """Measures CPU time of groups of processes, and of everything else, over a block."""
 
-    def __init__(self, groups: dict[str, Sequence[int]]) -> None:
+    def __init__(self, groups: Mapping[str, Sequence[int]]) -> None:
         self._groups = groups
         self.seconds = 0.0
         self.cpu: dict[str, float] = {}

@@ -71,7 +71,7 @@ class Bench:
 
     def turn(self, side: str) -> Turn:
         """Has one side answer once while the other waits."""
-        meter = UsageMeter(dict(self.groups))
+        meter = UsageMeter(self.groups)
         with meter:
             if side == "product":
                 answered, details = ask_product(self.coordinator.client, self.question)
