@@ -14,7 +14,6 @@ EXIT_CODE_MEANINGS: Final = {
     ExitCode.OK: "it worked",
     ExitCode.FAULT: "an accident: the same command may work later",
     ExitCode.REFUSED: "refused: change what the message names first",
-    ExitCode.CRITERION_MISSED: "it ran, but a criterion of the plan was missed",
     ExitCode.USAGE: "the command line cannot be read, such as a mistyped option",
     ExitCode.INTERNAL: "a defect of Stagewire; please report it",
     ExitCode.HELD: "another coordinator holds the state folder or the port",

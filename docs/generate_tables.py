@@ -36,6 +36,7 @@ WIRE_LIMITS: Final = {
     "TENSOR_DIMENSION": "Extent of a dimension, and product of all",
     "TENSOR_BYTES": "Tensor, whatever its port allows",
     "STRING_ELEMENTS": "Elements of a tensor of strings",
+    "TEXT_BYTES": "Tensor of texts or byte strings, whatever its port allows",
     "WINDOW_ITEMS": "Items under way from one source of one request",
     "WINDOW_BYTES": "Payload under way from one source of one request; a larger item passes alone",
     "ENVELOPE_MESSAGES": "Messages in one envelope of `Exchange`",

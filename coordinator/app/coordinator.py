@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-import itertools
+import functools
 import logging
 import os
 from collections.abc import AsyncIterator
-from typing import Final
 
+from coordinator.app.crew import Crew
 from coordinator.app.design import Design, make_design
 from coordinator.app.directory import Directory
 from coordinator.app.expectation import expected_rows
@@ -19,22 +19,19 @@ from coordinator.app.state_folder import StateFolder
 from coordinator.app.turns import Turns
 from coordinator.app.worker_life import WorkerLife
 from coordinator.devices.memory import probe_memory
-from coordinator.facts.ids import Incarnation, WorkerId
+from coordinator.facts.ids import WorkerId
 from coordinator.gateway.service import Gateway
 from coordinator.pipeline.engine import Engine, LaneLimit
 from coordinator.plan.loading import LoadedPlan
 from coordinator.reach.starting import process_starter
-from coordinator.reach.worker_log import last_lines
 from coordinator.serve.listener import Listener, management_listener, public_listener
 from coordinator.serve.operators import ManagementService
 from coordinator.serve.public import CoordinatorService
-from coordinator.supervise.runner import WorkerRunner
 from stagewire.endpoint import Endpoint, remove_endpoint
-from stagewire.errors import ShuttingDownError, StageError, WorkerUnknownError
+from stagewire.errors import ShuttingDownError, WorkerUnknownError
 from stagewire.v1 import coordinator_pb2 as pb
 
 _log = logging.getLogger(__name__)
-_LOG_LINES: Final = 12
 
 
 def design_run(settings: Settings, loaded: LoadedPlan) -> Design:
@@ -63,7 +60,9 @@ class Coordinator:
         self._report = report
         self._stop = asyncio.Event()
         self._has_workers = asyncio.Event()
-        self.lives: dict[WorkerId, WorkerLife] = {}
+        self._crew = Crew(self.design, settings, self.preparation, self._changed)
+        self.lives = self._crew.lives
+        self.runners = self._crew.runners
         self.cut_short = 0
         """Requests that the stop did not wait for."""
         self._drain_seconds = settings.timing.drain
@@ -83,40 +82,31 @@ class Coordinator:
             StateFolder(self.settings.state_folder) as folder,
             logging_to(folder.logs / "coordinator.log"),
         ):
-            try:
-                await asyncio.to_thread(self.preparation.pull)
-                environments = await asyncio.to_thread(self.preparation.environments)
-            except asyncio.CancelledError:
-                self.preparation.stop()
-                raise
+            await self.preparation.in_thread(self.preparation.pull)
+            environments = await self.preparation.in_thread(self.preparation.environments)
             async with contextlib.AsyncExitStack() as stack:
-                for environment in environments.values():
-                    stack.enter_context(environment.in_use())
+                in_use = stack.enter_context(contextlib.ExitStack())
                 gateway = Gateway(heartbeat_seconds=self.settings.timing.heartbeat)
                 await gateway.start()
                 stack.push_async_callback(gateway.stop)
                 turns = Turns(self.design.ledger)
-                starter = process_starter()
-                self.lives = {
-                    worker: WorkerLife(
-                        worker,
-                        self.design,
-                        environments[worker],
-                        preparation=self.preparation,
-                        gateway=gateway,
-                        turns=turns,
-                        starter=starter,
-                        log_folder=folder.logs,
-                        timing=self.settings.timing,
-                        changed=self._changed,
-                    )
-                    for worker in self.design.workers
-                }
-                self._make_runners(turns)
+                make_life = functools.partial(
+                    WorkerLife,
+                    design=self.design,
+                    preparation=self.preparation,
+                    gateway=gateway,
+                    turns=turns,
+                    starter=process_starter(),
+                    log_folder=folder.logs,
+                    timing=self.settings.timing,
+                    changed=self._changed,
+                )
+                self._crew.make(environments, make_life, in_use)
+                self._make_engine(turns)
                 endpoint = await self._serve(stack, folder)
-                tasks = self._start_workers()
-                stack.push_async_callback(self._stop_workers, tasks)
-                await self._all_up()
+                stack.push_async_callback(self._stop_workers)
+                self._crew.start()
+                await self._crew.all_up()
                 _log.info("ready plan=%s address=%s", endpoint.plan, endpoint.address)
                 yield endpoint
                 await self._drain()
@@ -133,9 +123,7 @@ class Coordinator:
 
     def kill(self) -> None:
         """Ends every worker at once and forgets the endpoint, for a process about to end itself."""
-        for life in self.lives.values():
-            if life.hosting.process is not None:
-                life.hosting.process.kill_group()
+        self._crew.kill()
         remove_endpoint(self.settings.state_folder, os.getpid())
 
     def request_stop(self, drain_seconds: float | None = None) -> int:
@@ -156,19 +144,7 @@ class Coordinator:
 
     # --- up ---
 
-    def _make_runners(self, turns: Turns) -> None:
-        incarnations = itertools.count(1)
-        self.runners = {
-            worker: WorkerRunner(
-                worker,
-                life,
-                start_deadline_seconds=self.settings.timing.start_deadline,
-                limits=self.settings.restarts,
-                changed=self._changed,
-                next_incarnation=lambda: Incarnation(next(incarnations)),
-            )
-            for worker, life in self.lives.items()
-        }
+    def _make_engine(self, turns: Turns) -> None:
         self._turns = turns
         self.directory = Directory(self.design, self.lives, self.runners)
         self.engine = Engine(
@@ -204,33 +180,6 @@ class Coordinator:
         folder.publish(endpoint)
         return endpoint
 
-    def _start_workers(self) -> list[asyncio.Task[None]]:
-        return [
-            asyncio.create_task(runner.run(), name=f"worker-{worker}")
-            for worker, runner in self.runners.items()
-        ]
-
-    async def _all_up(self) -> None:
-        """Waits until every worker is ready once, or the first one fails."""
-        await asyncio.gather(*map(self._up, self.runners))
-
-    async def _up(self, worker: WorkerId) -> None:
-        """Waits until a worker is ready once; an optional one may fail."""
-        try:
-            await self.runners[worker].first_outcome
-        except StageError as error:
-            if not self.design.plan.workers[worker].optional:
-                self._note_log(worker, error)
-                raise
-            _log.warning("optional worker is not there worker=%s", worker)
-
-    def _note_log(self, worker: WorkerId, error: StageError) -> None:
-        """Adds the end of a worker's log to its failure, for the operator: notes stay in here."""
-        path = self.lives[worker].log_path
-        lines = last_lines(path, _LOG_LINES)
-        if lines:
-            error.add_note(f"the end of {path}:\n" + "\n".join(lines))
-
     def _changed(self) -> None:
         self.view.changed()
         # Memory may have come back: loads that wait for their turn look again.
@@ -241,7 +190,7 @@ class Coordinator:
         while True:
             self._health_wanted.clear()
             ready = {stage: self.directory.is_ready(stage) for stage in self.design.stages}
-            await listener.set_health("", is_serving=all(ready.values()))
+            await listener.set_health("", is_serving=self.view.is_serving)
             for stage, is_ready in ready.items():
                 await listener.set_health(f"stage.{stage}", is_serving=is_ready)
             await self._health_wanted.wait()
@@ -256,16 +205,9 @@ class Coordinator:
         if self.cut_short:
             _log.warning("requests cut short count=%s", self.cut_short)
 
-    async def _stop_workers(self, tasks: list[asyncio.Task[None]]) -> None:
+    async def _stop_workers(self) -> None:
         self.engine.fail_all(ShuttingDownError("the coordinator stopped"))
-        for runner in self.runners.values():
-            runner.stop()
-        for life in self.lives.values():
-            life.ask_to_leave()
-        _, waiting = await asyncio.wait(tasks, timeout=self.settings.timing.leave)
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._crew.stop()
         self.view.has_stopped = True
         self.view.changed()
 

@@ -16,7 +16,7 @@ from coordinator.ledger.budgets import (
 )
 from coordinator.ledger.constraints import HostMemoryLimits, host_constraints
 from coordinator.ledger.ledger import Ledger
-from coordinator.pipeline.topology import Topology, make_topology
+from coordinator.pipeline.topology import Topology, make_topology, to_port
 from coordinator.placement.requirement import (
     ArtifactChoice,
     DeviceRule,
@@ -78,6 +78,7 @@ def make_design(
         rows,
     )
     hosting = {placement.stages[stage].worker_id for stage in stages}
+    topologies = {name: _topology(graph) for name, graph in graphs.items()}
     workers = tuple(worker for worker in plan.workers if worker in hosting)
     return Design(
         plan,
@@ -85,8 +86,8 @@ def make_design(
         stages,
         workers,
         placement,
-        {name: _topology(graph) for name, graph in graphs.items()},
-        _admitted(plan, stages, workers, placement, graphs.values(), memory, quota_bytes),
+        topologies,
+        _admitted(plan, stages, workers, placement, topologies.values(), memory, quota_bytes),
     )
 
 
@@ -143,7 +144,7 @@ def _admitted(
     stages: Sequence[StageId],
     workers: Sequence[WorkerId],
     placement: Placement,
-    graphs: Iterable[PipelineGraph],
+    topologies: Iterable[Topology],
     memory: HostMemory | Unavailable,
     quota_bytes: int | None,
 ) -> Ledger:
@@ -172,13 +173,25 @@ def _admitted(
                 )
                 for name in stages
             ],
-            [
-                TransportBudget(
-                    graph.pipeline, len(graph.edges) + len(graph.inputs) + len(graph.outputs)
-                )
-                for graph in graphs
-            ],
+            [_transport(plan, name, topologies) for name in stages],
             constraints[-1].constraint,
         )
     )
     return ledger
+
+
+def _transport(plan: Plan, stage: StageId, topologies: Iterable[Topology]) -> TransportBudget:
+    spec = plan.stages[stage]
+    # An output is counted once, however many pipelines and clients it goes to: its lane limits it.
+    answers = {
+        source.origin.port: source.port
+        for topology in topologies
+        for source in topology.outputs_of(stage)
+        if any(target.stage is None for target in source.targets)
+    }
+    inputs = [to_port(name, port.port_type) for name, port in spec.inputs.items()]
+    return TransportBudget(
+        stage,
+        tuple(port.window_bytes for port in (*inputs, *answers.values())),
+        spec.limits.concurrency + spec.limits.queue,
+    )

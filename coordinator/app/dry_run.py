@@ -1,6 +1,5 @@
 """A dry run: what a plan would become on this machine, for people and for `--json`. Pure."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,7 +9,6 @@ from coordinator.ledger.reservation import Lifetime
 from coordinator.pipeline.topology import Topology
 from stagewire.limits import INLINE_BYTES
 from stagewire.ports import Port
-from stagewire.tensor import element_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +35,7 @@ class Edge:
     source: str
     target: str
     port: str
-    largest_bytes: int | None
-    """None for texts, whose size nothing bounds but the limit of tensors."""
+    largest_bytes: int
     transport: str
     """`inline`, `chunked`, or `inline or chunked`."""
 
@@ -128,7 +125,7 @@ def _placed(design: Design, stage: StageId) -> PlacedStage:
 
 def _edges(topology: Topology) -> Iterator[Edge]:
     for source in topology.sources.values():
-        largest = largest_item_bytes(source.port)
+        largest = source.port.largest_bytes
         for target in source.targets:
             yield Edge(
                 topology.pipeline,
@@ -136,20 +133,12 @@ def _edges(topology: Topology) -> Iterator[Edge]:
                 str(target),
                 str(source.port),
                 largest,
-                _transport(source.port, largest),
+                _transport(source.port),
             )
 
 
-def largest_item_bytes(port: Port) -> int | None:
-    """Returns the bytes of the largest item that a port lets through; None for texts."""
-    if port.data_type.is_string:
-        return None
-    elements = math.prod(dimension.max_extent for dimension in port.dimensions)
-    return elements * element_size(port.data_type)
-
-
-def _transport(port: Port, largest: int | None) -> str:
-    if largest is not None and largest <= INLINE_BYTES:
+def _transport(port: Port) -> str:
+    if port.largest_bytes <= INLINE_BYTES:
         return "inline"
     is_fixed = not port.data_type.is_string and not any(item.name for item in port.dimensions)
     return "chunked" if is_fixed else "inline or chunked"

@@ -1,24 +1,50 @@
 """The log of a coordinator: a file in its state folder, rotated."""
 
 import contextlib
+import io
 import logging
 import logging.handlers
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from stagewire.errors import PathForbiddenError
 from stagewire.limits import LOG_BYTES
 
 _FORM: Final = "%(asctime)s %(levelname)s %(name)s %(message)s"
 _OWN_LOGGERS: Final = ("coordinator", "stagewire")
 
 
+class PrivateLog(logging.handlers.RotatingFileHandler):
+    """A log that its owner alone reads, in a file that is no link."""
+
+    def _open(self) -> io.TextIOWrapper:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self.baseFilename, flags, 0o600)
+        try:
+            # Also that of an earlier version, which let others read it.
+            os.fchmod(descriptor, 0o600)
+        except OSError:
+            os.close(descriptor)
+            raise
+        return os.fdopen(descriptor, "a", encoding="utf-8")
+
+
 @contextlib.contextmanager
 def logging_to(path: Path) -> Iterator[None]:
-    """Writes what the block logs to a file; one older file is kept."""
-    handler = logging.handlers.RotatingFileHandler(
-        path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8", delay=True
-    )
+    """Writes what the block logs to a file; one older file is kept.
+
+    Raises:
+        PathForbiddenError: the file cannot be written, or is a link.
+    """
+    try:
+        handler = PrivateLog(path, maxBytes=LOG_BYTES, backupCount=1)
+    except OSError as error:
+        raise PathForbiddenError(
+            f"the log {path} cannot be written: {error.strerror}; remove it, or name another state"
+            " folder with --state"
+        ) from error
     handler.setFormatter(logging.Formatter(_FORM))
     handler.setLevel(logging.INFO)
     root = logging.getLogger()

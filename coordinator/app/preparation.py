@@ -1,10 +1,12 @@
 """What must be on the disk before workers start: artifacts and environments. Blocking."""
 
+import asyncio
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from coordinator.app.design import Design
 from coordinator.app.settings import Settings
@@ -17,10 +19,12 @@ from coordinator.plan.loading import LoadedPlan
 from coordinator.reach.downloads import DownloadEstimate
 from coordinator.reach.environments import EnvironmentBuilder
 from coordinator.reach.foreign import foreign_environment
+from coordinator.reach.interpreters import PYTHON_BYTES, PYTHON_LICENCE
 from coordinator.reach.layout import Environment
 from stagewire.errors import CancelledError, EnvironmentMissingError
 
 FAKE_MODULE: Final = "stagewire.worker.fake"
+_Result = TypeVar("_Result")
 Report = Callable[[str, str], None]
 """Called with a subject and what is being done to it."""
 
@@ -50,6 +54,10 @@ class Preparation:
         self._design = design
         self._report = report
         self._is_stopped = False
+        self.is_download_allowed = False
+        """Whether what is missing may be fetched; set once somebody agreed."""
+        self._mending = threading.Lock()
+        self._mended: dict[Path, Environment | None] = {}
         self.store = ArtifactStore(settings.cache_folder)
         self._builder = EnvironmentBuilder(
             settings.cache_folder,
@@ -70,13 +78,24 @@ class Preparation:
         }
 
     def downloads(self) -> tuple[Download, ...]:
-        """Returns everything that is not on the disk yet, models first."""
+        """Returns everything that is not on the disk yet, models first.
+
+        Raises:
+            StageError: an environment could not be built even with a download.
+        """
         found = [
             Download(f"model {name}", self.store.missing_bytes(artifact), artifact.licence)
             for name, artifact in self.artifacts().items()
             if self.store.status(artifact) is not ArtifactStatus.PRESENT
         ]
-        for folder in self._folders().values():
+        folders = tuple(dict.fromkeys(self._folders().values()))
+        pythons = dict.fromkeys(map(self._builder.missing_python, folders))
+        found += [
+            Download(f"Python {version}", PYTHON_BYTES, PYTHON_LICENCE)
+            for version in pythons
+            if version is not None
+        ]
+        for folder in folders:
             if self._builder.find(folder) is None:
                 estimate: DownloadEstimate = self._builder.plan_download(folder)
                 found.append(
@@ -105,7 +124,7 @@ class Preparation:
                 artifact,
                 self._loaded.folder,
                 tell,
-                is_network_allowed=self._settings.is_download_allowed,
+                is_network_allowed=self.is_download_allowed,
             )
 
     def environments(self) -> Mapping[WorkerId, Environment]:
@@ -121,11 +140,30 @@ class Preparation:
                 found[worker] = fake_environment()
             elif worker in folders:
                 found[worker] = self._builder.ensure(
-                    folders[worker], is_download_allowed=self._settings.is_download_allowed
+                    folders[worker], is_download_allowed=self.is_download_allowed
                 )
             else:
                 found[worker] = self._foreign(worker)
         return found
+
+    def mend(self, worker: WorkerId) -> Environment | None:
+        """Builds the environment of a worker anew if it is damaged, at most once.
+
+        Returns None where it is whole, or not this program's to build.
+
+        Raises:
+            StageError: it cannot be built, or needs something of the machine.
+        """
+        folder = self._folders().get(worker)
+        if folder is None:
+            return None
+        # Workers that share an environment share what became of it.
+        with self._mending:
+            if folder not in self._mended:
+                self._mended[folder] = self._builder.mend(
+                    folder, is_download_allowed=self.is_download_allowed
+                )
+            return self._mended[folder]
 
     def materialize(self, stage: StageId) -> tuple[Artifact, Path] | None:
         """Checks every byte of a stage's artifact now; returns it and its folder.
@@ -140,6 +178,14 @@ class Preparation:
         artifact = self.artifacts()[choice.artifact_id]
         self.store.materialize(artifact)
         return artifact, self.store.folder(artifact)
+
+    async def in_thread(self, work: Callable[..., _Result], *values: object) -> _Result:
+        """Does one of the above beside an event loop; ends it when that is not wanted any more."""
+        try:
+            return await asyncio.to_thread(work, *values)
+        except asyncio.CancelledError:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """Ends a download or build that is running; from any thread."""

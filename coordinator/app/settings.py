@@ -9,14 +9,14 @@ from coordinator.supervise.policy import RestartLimits
 
 
 def default_cache_folder() -> Path:
-    """Returns $STAGEWIRE_CACHE, else the folder `stagewire` below $XDG_CACHE_HOME."""
+    """Returns $STAGEWIRE_CACHE, else `stagewire` below $XDG_CACHE_HOME, without links in it."""
     chosen = os.environ.get("STAGEWIRE_CACHE")
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return Path(chosen).expanduser().resolve()
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification says to ignore a path that is not absolute.
     root = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
-    return root / "stagewire"
+    return (root / "stagewire").resolve()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,6 @@ class Settings:
     """Whether stages are pretended, without models and environments."""
     is_dev: bool = False
     """Whether environments are editable installations of the checkout."""
-    is_download_allowed: bool = False
     address: str = "127.0.0.1:0"
     """Where clients connect; loopback."""
     timing: Timing = field(default_factory=Timing)

@@ -62,11 +62,26 @@ class StateView:
                 if state != sent:
                     yield state
                     sent = state
-                if self.has_stopped:
+                # Asked of what was sent: it may have stopped while that was on its way.
+                if state.phase == pb.PHASE_STOPPED:
                     return
                 await event.wait()
         finally:
             self._watchers.discard(event)
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether every stage can be used, but for those of optional workers that are given up."""
+        return all(
+            self._directory.is_ready(stage) or self._is_done_without(placed.worker_id)
+            for stage, placed in self._design.placement.stages.items()
+        )
+
+    def _is_done_without(self, worker: WorkerId) -> bool:
+        return (
+            self._runners[worker].phase is WorkerPhase.FAILED
+            and self._design.plan.workers[worker].optional
+        )
 
     def state(self) -> pb.CoordinatorState:
         """Returns the state as it is now."""
@@ -92,11 +107,16 @@ class StateView:
             return pb.PHASE_STOPPED
         if self.is_draining:
             return pb.PHASE_DRAINING
-        phases = {runner.phase for runner in self._runners.values()}
+        # The plan is carried out without an optional worker that is given up.
+        phases = {
+            runner.phase
+            for worker, runner in self._runners.items()
+            if not self._is_done_without(worker)
+        }
         for phase in (WorkerPhase.FAILED, WorkerPhase.RESTARTING):
             if phase in phases:
                 return _PHASES[phase]
-        return pb.PHASE_READY if phases == {WorkerPhase.READY} else pb.PHASE_STARTING
+        return pb.PHASE_READY if phases <= {WorkerPhase.READY} else pb.PHASE_STARTING
 
     def _worker(self, name: WorkerId) -> pb.WorkerState:
         runner, attached = self._runners[name], self._lives[name].hosting.attached
@@ -129,14 +149,17 @@ class StateView:
             worker_id=placed.worker_id,
             device=placed.device,
             executor=spec.executor,
-            phase=pb.PHASE_READY if self._directory.is_ready(name) else _PHASES[runner.phase],
+            phase=_PHASES[runner.phase],
             verdict=capability_pb2.VERDICT_UNMEASURED,
             grade=capability_pb2.GRADE_E,
             reserved_bytes=spec.memory.resident,
             placement_reason=placed.reason,
         )
-        if state.phase == pb.PHASE_READY and runner.phase is not WorkerPhase.READY:
-            state.phase = pb.PHASE_STARTING
+        if self._directory.is_ready(name):
+            state.phase = pb.PHASE_READY
+        elif runner.phase is WorkerPhase.READY:
+            # Its incarnation is fenced, and the runner has not been told yet.
+            state.phase = pb.PHASE_RESTARTING
         loaded = hosting.stages.get(name)
         if loaded is not None:
             state.verdict = capability_pb2.Verdict.Value(f"VERDICT_{loaded.verdict.name}")
@@ -160,6 +183,15 @@ class StateView:
                 )
                 for line in snapshot.constraints
             ]
+        )
+        state.failed_budgets.extend(
+            pb.FailedBudget(
+                owner=failed.owner,
+                kind=failed.kind.value,
+                budget_bytes=failed.budget_bytes,
+                measured_bytes=failed.measured_bytes,
+            )
+            for failed in self._design.ledger.failed_budgets()
         )
         for line in snapshot.reservations:
             reservation = state.reservations.add(

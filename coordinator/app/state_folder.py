@@ -2,6 +2,9 @@
 
 import fcntl
 import os
+import shlex
+import stat
+import time
 from pathlib import Path
 from typing import Final
 
@@ -9,21 +12,43 @@ from stagewire.endpoint import FILE_NAME, Endpoint, remove_endpoint, write_endpo
 from stagewire.errors import DiskFullError, PathForbiddenError, StateHeldError
 
 _LOCK: Final = "lock"
+_OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+_PATIENCE_SECONDS: Final = 0.5
+_RETRY_SECONDS: Final = 0.02
 
 
 def is_held(path: Path) -> bool:
     """Whether a coordinator holds a state folder now."""
     try:
-        descriptor = os.open(path / _LOCK, os.O_RDWR)
+        descriptor = os.open(path / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        # Shared: any number may look at once, and whoever starts meanwhile tries again.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
     finally:
         os.close(descriptor)
     return False
+
+
+def _take(descriptor: int) -> None:
+    """Takes the lock; the kernel lets go of it when this process ends, however it ends.
+
+    Raises:
+        BlockingIOError: another process holds it, not just for a look.
+    """
+    give_up_at = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > give_up_at:
+                raise
+        else:
+            return
+        time.sleep(_RETRY_SECONDS)
 
 
 class StateFolder:
@@ -38,20 +63,21 @@ class StateFolder:
 
         Raises:
             StateHeldError: another coordinator holds it.
-            PathForbiddenError: it cannot be written.
+            PathForbiddenError: it cannot be written, or is not this user's alone.
         """
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._require_private()
             self.logs.mkdir(mode=0o700, exist_ok=True)
-            self._descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._descriptor = os.open(self.path / _LOCK, flags, 0o600)
         except OSError as error:
             raise PathForbiddenError(
                 f"the state folder {self.path} cannot be used: {error.strerror}; name another"
                 " with --state"
             ) from error
         try:
-            # The kernel lets go of it when this process ends, however it ends.
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(self._descriptor)
         except OSError as error:
             os.close(self._descriptor)
             self._descriptor = None
@@ -69,6 +95,24 @@ class StateFolder:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+    def _require_private(self) -> None:
+        """Closes the folder to others, or refuses one that was not made for this."""
+        found = self.path.stat()
+        if found.st_uid != os.geteuid():
+            raise PathForbiddenError(
+                f"the state folder {self.path} belongs to another user, who could read its tokens;"
+                " name another with --state"
+            )
+        if not found.st_mode & _OTHERS:
+            return
+        if not (self.path / _LOCK).is_file():
+            raise PathForbiddenError(
+                f"the state folder {self.path} is open to other users; close it with"
+                f" `chmod 700 {shlex.quote(str(self.path))}`, or name another with --state"
+            )
+        # A coordinator made it and it was opened since: nothing but a coordinator's lies in it.
+        self.path.chmod(0o700)
 
     @property
     def logs(self) -> Path:

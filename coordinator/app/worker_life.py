@@ -1,20 +1,23 @@
 """What the coordinator does with one worker: starts, fills, watches and loses it."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from coordinator.app.design import Design
 from coordinator.app.preparation import Preparation
 from coordinator.app.settings import Timing
 from coordinator.app.turns import Turns
+from coordinator.artifacts.specification import Artifact
 from coordinator.facts.ids import Incarnation, StageId, WorkerId
 from coordinator.facts.proof import Grade, Verdict
 from coordinator.gateway.incarnation import Attached
@@ -27,7 +30,7 @@ from coordinator.supervise.watchdog import Lane, Watchdog
 from stagewire import ports
 from stagewire.errors import CapabilityMissingError, ProofFailedError, StageError
 from stagewire.v1 import capability_pb2, gateway_pb2
-from stagewire.wiretime import to_seconds
+from stagewire.wiretime import to_duration, to_seconds
 
 _log = logging.getLogger(__name__)
 _SLEEP_SECONDS: Final = 5.0
@@ -128,30 +131,55 @@ class WorkerLife:
             stage: asyncio.create_task(asyncio.to_thread(self._preparation.materialize, stage))
             for stage in stages
         }
+        tasks: list[asyncio.Task[Any]] = [*checks.values()]
         try:
             if self._attachment is None:
                 raise RuntimeError("a worker is brought up before it was started")
             hosting.attached = await self._attachment
             self._check_rows(hosting.attached)
-            for stage in stages:
-                hosting.phases[stage] = "checking files"
-                checked = await checks[stage]
-                async with self._turns.load(stage_owner(stage), incarnation):
-                    hosting.phases[stage] = "loading"
-                    self._changed()
-                    loaded = await hosting.attached.load(self._load_order(stage, checked))
-                    self._design.ledger.measure(
-                        stage_owner(stage), loaded.measured_bytes, loaded.measured_bytes
-                    )
-                hosting.phases[stage] = "proving"
-                proved = await hosting.attached.prove(stage)
-                hosting.stages[stage] = self._judged(stage, loaded, proved)
-                hosting.phases.pop(stage)
-                self._changed()
+            loaded = {
+                stage: await self._load(stage, hosting.attached, incarnation, checks[stage])
+                for stage in stages
+            }
+            # Together: each runs on its own stage, and none is measured.
+            proofs = [
+                asyncio.create_task(self._prove(stage, hosting.attached, loaded[stage]))
+                for stage in stages
+            ]
+            tasks += proofs
+            await asyncio.gather(*proofs)
         finally:
-            for check in checks.values():
-                check.cancel()
-            await asyncio.gather(*checks.values(), return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _load(
+        self,
+        stage: StageId,
+        attached: Attached,
+        incarnation: Incarnation,
+        check: "asyncio.Task[tuple[Artifact, Path] | None]",
+    ) -> gateway_pb2.StageLoaded:
+        phases = self.hosting.phases
+        phases[stage] = "checking files"
+        checked = await check
+        async with self._turns.load(stage_owner(stage), incarnation):
+            phases[stage] = "loading"
+            self._changed()
+            loaded = await attached.load(self._load_order(stage, checked))
+            self._design.ledger.measure(
+                stage_owner(stage), loaded.measured_bytes, loaded.measured_bytes
+            )
+        phases[stage] = "proving"
+        return loaded
+
+    async def _prove(
+        self, stage: StageId, attached: Attached, loaded: gateway_pb2.StageLoaded
+    ) -> None:
+        hosting = self.hosting
+        hosting.stages[stage] = self._judged(stage, loaded, await attached.prove(stage))
+        hosting.phases.pop(stage)
+        self._changed()
 
     async def watch(self, incarnation: Incarnation) -> str:
         """Notes heartbeats and memory until the worker makes no progress any more."""
@@ -195,12 +223,17 @@ class WorkerLife:
         self.hosting = Hosting()
         self._changed()
 
-    def ask_to_leave(self) -> None:
-        """Asks the worker to end by itself."""
-        if self.hosting.attached is not None:
-            self.hosting.attached.order(gateway_pb2.AttachResponse(shutdown=gateway_pb2.Shutdown()))
-        elif self.hosting.process is not None:
-            self.hosting.process.kill_group()
+    async def leave(self, timeout_seconds: float) -> None:
+        """Lets what was cancelled end, then asks the worker to end by itself."""
+        attached = self.hosting.attached
+        if attached is None:
+            if self.hosting.process is not None:
+                self.hosting.process.kill_group()
+            return
+        order = gateway_pb2.Drain(time_left=to_duration(timeout_seconds))
+        with contextlib.suppress(TimeoutError, StageError):
+            await asyncio.wait_for(attached.drain(order), timeout_seconds)
+        attached.order(gateway_pb2.AttachResponse(shutdown=gateway_pb2.Shutdown()))
 
     def _check_rows(self, attached: Attached) -> None:
         """Compares what the worker says with what the placement took it to execute."""
@@ -226,7 +259,7 @@ class WorkerLife:
                 )
 
     def _load_order(
-        self, name: StageId, checked: "tuple[object, Path] | None"
+        self, name: StageId, checked: "tuple[Artifact, Path] | None"
     ) -> gateway_pb2.LoadStage:
         stage = self._design.plan.stages[name]
         placed = self._design.placement.stages[name]
@@ -288,10 +321,14 @@ class WorkerLife:
         heartbeat, measurement = attached.heartbeat, attached.measurement
         if heartbeat is None or measurement is None:
             return
-        watchdog.beat(
-            [Lane(StageId(lane.stage_id), lane.progress, lane.is_busy) for lane in heartbeat.lanes],
-            now,
-        )
+        slots: Counter[str] = Counter()
+        lanes: list[Lane] = []
+        for lane in heartbeat.lanes:
+            lanes.append(
+                Lane(StageId(lane.stage_id), lane.progress, lane.is_busy, slots[lane.stage_id])
+            )
+            slots[lane.stage_id] += 1
+        watchdog.beat(lanes, now)
         self._design.ledger.measure(
             worker_owner(self.worker), measurement.total_bytes, measurement.peak_bytes
         )

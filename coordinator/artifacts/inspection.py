@@ -2,11 +2,13 @@
 
 import enum
 import hashlib
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
+from coordinator.artifacts.layout import Layout
 from coordinator.artifacts.opening import open_inside
 from coordinator.artifacts.specification import ArtifactFile
 from coordinator.facts.ids import ArtifactId
@@ -58,7 +60,7 @@ def inspect(
 ) -> Problem | None:
     """Returns what is wrong with the file at `path` in the cache, or None; reads all of it."""
     try:
-        with open_inside(root, path, links_within=root) as stream:
+        with open_inside(root, path, links_within=Layout.link_folders(root)) as stream:
             sha256, size_bytes = digest_of(stream, checked)
     except (FileNotFoundError, PathForbiddenError) as error:
         is_missing = isinstance(error, FileNotFoundError)
@@ -79,12 +81,14 @@ def difference(file: ArtifactFile, sha256: str, size_bytes: int) -> str:
     return f"has {size_bytes} bytes of sha256 {sha256}, the plan says sha256 {file.sha256}"
 
 
-def digest_of(stream: BinaryIO, checked: Callable[[int], None]) -> tuple[str, int]:
+def digest_of(stream: io.FileIO, checked: Callable[[int], None]) -> tuple[str, int]:
     """Returns the sha256 and the size of all bytes of a stream."""
     digest = hashlib.sha256()
     size_bytes = 0
-    while chunk := stream.read(CHUNK_BYTES):
-        digest.update(chunk)
-        size_bytes += len(chunk)
+    # One buffer for all: fresh pages for each piece would cost as much as the digest itself.
+    buffer = memoryview(bytearray(CHUNK_BYTES))
+    while count := stream.readinto(buffer):
+        digest.update(buffer[:count])
+        size_bytes += count
         checked(size_bytes)
     return digest.hexdigest(), size_bytes

@@ -28,6 +28,11 @@ class Layout:
         return self.root / "staging"
 
     @staticmethod
+    def link_folders(root: Path) -> tuple[Path, ...]:
+        """Returns the folders in which the hard links to one file lie, the likeliest first."""
+        return tuple(root / name for name in ("files", "artifacts", "staging"))
+
+    @staticmethod
     def object_path(file: ArtifactFile) -> str:
         """Returns where the bytes of a file lie, relative to the root."""
         return f"files/sha256/{file.sha256[:2]}/{file.sha256}"

@@ -1,11 +1,13 @@
 """The one function that opens the files of artifacts."""
 
 import errno
+import io
+import itertools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from coordinator.artifacts.paths import safe_parts
 from stagewire.errors import PathForbiddenError
@@ -15,7 +17,7 @@ _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEX
 _FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def open_inside(root: Path, path: str, *, links_within: Path | None = None) -> BinaryIO:
+def open_inside(root: Path, path: str, *, links_within: Sequence[Path] = ()) -> io.FileIO:
     """Opens a regular file below `root` for reading; no link on the way is followed.
 
     A hard link is refused too, since whoever holds the other name could change the bytes after they
@@ -38,7 +40,7 @@ def open_inside(root: Path, path: str, *, links_within: Path | None = None) -> B
         os.close(folder)
     try:
         _require_own_links(descriptor, path, links_within)
-        return os.fdopen(descriptor, "rb", buffering=0)
+        return io.FileIO(descriptor)
     except BaseException:
         os.close(descriptor)
         raise
@@ -69,15 +71,16 @@ def _open_file(folder: int, name: str, path: str) -> int:
     return descriptor
 
 
-def _require_own_links(descriptor: int, path: str, links_within: Path | None) -> None:
+def _require_own_links(descriptor: int, path: str, links_within: Sequence[Path]) -> None:
     before = os.fstat(descriptor)
     if before.st_nlink <= 1:
         return
-    names = 0 if links_within is None else sum(1 for _ in _names_of(before, links_within))
+    found = itertools.chain.from_iterable(_names_of(before, folder) for folder in links_within)
+    names = sum(1 for _ in itertools.islice(found, before.st_nlink))
     # Others add and remove names during the count; either reading may be the true one.
     links = min(before.st_nlink, os.fstat(descriptor).st_nlink)
     if links > max(names, 1):
-        where = "elsewhere" if links_within is None else "outside the cache"
+        where = "outside the cache" if links_within else "elsewhere"
         raise _forbidden(path, f"is a hard link with another name {where}; put a copy in its place")
 
 

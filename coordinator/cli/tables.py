@@ -76,6 +76,22 @@ def limit_table(state: CoordinatorState) -> Table:
     )
 
 
+def failed_budget_table(state: CoordinatorState) -> Table:
+    """Returns one row for each budget that is too small, with what it lacks."""
+    return Table(
+        ("budget", "allows", "measured", "raise it by"),
+        tuple(
+            (
+                f"{item.owner} {item.kind}",
+                format_size(item.budget_bytes),
+                format_size(item.measured_bytes),
+                format_size(item.measured_bytes - item.budget_bytes),
+            )
+            for item in state.ledger.failed_budgets
+        ),
+    )
+
+
 def request_table(receipt: Receipt, state: CoordinatorState) -> Table:
     """Returns one row for each stage of a request: time, bytes, memory against budget.
 

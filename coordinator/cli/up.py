@@ -1,7 +1,6 @@
 """`coordinator up`: brings a plan up in the foreground."""
 
 import asyncio
-import dataclasses
 from typing import Annotated
 
 import typer
@@ -96,12 +95,9 @@ def prepare(
     Raises:
         StageError: the plan is refused, or a person said no to the downloads.
     """
-    loaded = load_plan(settings.plan_path)
-    coordinator = Coordinator(settings, loaded, progress.note)
+    coordinator = Coordinator(settings, load_plan(settings.plan_path), progress.note)
     is_allowed = ask_for(
         coordinator.downloads(), screen, is_agreed=is_agreed, is_agreed_unasked=is_agreed_unasked
     )
-    if not is_allowed:
-        return coordinator
-    allowed = dataclasses.replace(settings, is_download_allowed=True)
-    return Coordinator(allowed, loaded, progress.note)
+    coordinator.preparation.is_download_allowed = is_allowed
+    return coordinator

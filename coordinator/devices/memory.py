@@ -31,13 +31,6 @@ class HostMemory:
     cgroup_free_bytes: int | None
     """Least that a group with a limit has left; page cache that can be dropped counts as left."""
 
-    @property
-    def usable_bytes(self) -> int:
-        """What this process and its children can still take."""
-        if self.cgroup_free_bytes is None:
-            return self.available_bytes
-        return min(self.available_bytes, self.cgroup_free_bytes)
-
 
 def probe_memory(
     root: Path = Path("/"), limit_seconds: float = PROBE_SECONDS

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from coordinator.facts.ids import ConstraintId, PipelineId, StageId, WorkerId
+from coordinator.facts.ids import ConstraintId, StageId, WorkerId
 from coordinator.facts.proof import Grade
 from coordinator.facts.sizes import format_size
 from coordinator.ledger.reservation import (
@@ -17,7 +17,6 @@ from coordinator.ledger.reservation import (
     transport_owner,
     worker_owner,
 )
-from stagewire.limits import WINDOW_BYTES
 
 COORDINATOR_BYTES: Final = 96 << 20
 """What the coordinator's own process is allowed: interpreter, gRPC, state of the requests."""
@@ -46,13 +45,13 @@ class StageBudget:
 
 @dataclass(frozen=True, slots=True)
 class TransportBudget:
-    """What may be under way between the stages of a pipeline."""
+    """What may be under way to a stage, and from it to clients."""
 
-    pipeline_id: PipelineId
-    edge_count: int
-    """Edges between stages, and the inputs and outputs of the pipeline."""
-    concurrency: int = 1
-    """Requests that run at once."""
+    stage_id: StageId
+    port_bytes: tuple[int, ...]
+    """Most that one request may have under way, for each of those ports."""
+    request_count: int
+    """Requests that run at once or wait: the inputs of those that wait are held as well."""
 
 
 def plan_reservations(
@@ -85,12 +84,12 @@ def plan_reservations(
     for transport in transports:
         reservations.append(
             Reservation(
-                transport_owner(transport.pipeline_id),
+                transport_owner(transport.stage_id),
                 Lifetime.TRANSPORT,
-                transport.edge_count * transport.concurrency * WINDOW_BYTES,
+                sum(transport.port_bytes) * transport.request_count,
                 leaf,
                 COORDINATOR,
-                f"windows of {transport.edge_count} edges",
+                f"items under way, {transport.request_count} request(s)",
                 Grade.D,
             )
         )

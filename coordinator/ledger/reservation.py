@@ -4,11 +4,11 @@ import enum
 from dataclasses import dataclass
 from typing import Final, NewType
 
-from coordinator.facts.ids import ConstraintId, PipelineId, StageId, WorkerId
+from coordinator.facts.ids import ConstraintId, StageId, WorkerId
 from coordinator.facts.proof import Grade
 
 Owner = NewType("Owner", str)
-"""Who a reservation is for, such as `stage:hear`, `worker:cpu` or `transport:voice`."""
+"""Who a reservation is for, such as `stage:hear`, `worker:cpu` or `transport:hear`."""
 
 COORDINATOR: Final = Owner("coordinator")
 """Owner of what the coordinator's own process occupies."""
@@ -24,9 +24,9 @@ def worker_owner(worker_id: WorkerId) -> Owner:
     return Owner(f"worker:{worker_id}")
 
 
-def transport_owner(pipeline_id: PipelineId) -> Owner:
-    """Returns the owner of what is under way on the edges of a pipeline."""
-    return Owner(f"transport:{pipeline_id}")
+def transport_owner(stage_id: StageId) -> Owner:
+    """Returns the owner of what is under way to a stage, and from it to clients."""
+    return Owner(f"transport:{stage_id}")
 
 
 class Lifetime(enum.StrEnum):

@@ -93,6 +93,9 @@ class Engine:
         wanted = self._wanted(topology, outputs)
         hosts = {stage: self._hosts.host_of(stage) for stage in topology.stages}
         self._admit_lanes(topology)
+        if timeout_seconds is None:
+            # A caller that sets none and then sends nothing would hold its lanes for ever.
+            timeout_seconds = sum(host.deadline_seconds for host in hosts.values())
         execution_ids = {stage: ExecutionId(next(self._execution_ids)) for stage in topology.stages}
         request = RunningRequest(
             identity,

@@ -3,6 +3,7 @@
 Pure.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from coordinator.pipeline.topology import Endpoint, Source
@@ -23,6 +24,8 @@ class Hop:
     transports: set[str] = field(default_factory=set)
     done_items: int = 0
     done_bytes: int = 0
+    is_closed: bool = False
+    """Whether the consumer takes nothing more; it then holds the source back no longer."""
 
 
 class Flow:
@@ -34,8 +37,14 @@ class Flow:
         self.has_ended = False
         self._order = ChunkOrder(str(source.origin))
         self._window = Credit(WINDOW_ITEMS, WINDOW_BYTES)
+        self._whole_bytes = 0
         self._granted_items = 0
         self._granted_bytes = 0
+
+    @property
+    def open_hops(self) -> Iterator[Hop]:
+        """Hops whose consumer takes items."""
+        return (hop for hop in self.hops if not hop.is_closed)
 
     def accept(self, item: pb.Item) -> bool:
         """Takes the next chunk; returns whether its item is now whole.
@@ -58,7 +67,8 @@ class Flow:
                     f"port {self.source.port.name!r} is no stream and got a second item"
                 )
         if is_whole:
-            for hop in self.hops:
+            self._whole_bytes += descriptor.size_bytes
+            for hop in self.open_hops:
                 hop.items += 1
                 hop.size_bytes += descriptor.size_bytes
                 hop.transports.add(transport_of(descriptor.size_bytes))
@@ -79,22 +89,33 @@ class Flow:
     def finish_items(self, target: Endpoint, items: int, size_bytes: int) -> tuple[int, int]:
         """Notes that a consumer has finished with items; returns the credit to give the source.
 
-        With several consumers the slowest decides: the source gets back what all have finished
-        with.
+        Raises:
+            PayloadCorruptError: it got fewer; credit is believed from nobody.
         """
+        hop = next(hop for hop in self.hops if hop.target == target)
+        if hop.done_items + items > hop.items or hop.done_bytes + size_bytes > hop.size_bytes:
+            raise PayloadCorruptError(
+                f"the consumer {target} gave back more than the {hop.items} items that it got"
+            )
+        hop.done_items += items
+        hop.done_bytes += size_bytes
+        return self.take_credit()
+
+    def close(self, target: Endpoint) -> tuple[int, int]:
+        """Notes that a consumer takes nothing more; returns the credit to give the source."""
         for hop in self.hops:
-            if hop.target == target:
-                hop.done_items += items
-                hop.done_bytes += size_bytes
-        return self._grant(
-            min(hop.done_items for hop in self.hops), min(hop.done_bytes for hop in self.hops)
-        )
+            hop.is_closed = hop.is_closed or hop.target == target
+        return self.take_credit()
 
-    def finish_unconsumed(self, size_bytes: int) -> tuple[int, int]:
-        """Returns the credit for one item that no consumer takes."""
-        return self._grant(self._granted_items + 1, self._granted_bytes + size_bytes)
+    def take_credit(self) -> tuple[int, int]:
+        """Returns the items and bytes that the source may be given now.
 
-    def _grant(self, items: int, size_bytes: int) -> tuple[int, int]:
+        With several consumers the slowest decides: the source gets back what all have finished
+        with. What nobody consumes counts as finished.
+        """
+        hops = list(self.open_hops)
+        items = min((hop.done_items for hop in hops), default=self._order.items)
+        size_bytes = min((hop.done_bytes for hop in hops), default=self._whole_bytes)
         grant = items - self._granted_items, size_bytes - self._granted_bytes
         self._granted_items, self._granted_bytes = items, size_bytes
         self._window.grant(*grant)

@@ -3,7 +3,6 @@
 Pure.
 """
 
-import statistics
 from collections import deque
 from typing import Final
 
@@ -22,6 +21,9 @@ class StageHistory:
         self._seconds.append(busy_seconds)
 
     @property
-    def typical_seconds(self) -> float | None:
-        """Median of the last executions; None until there are enough to judge by."""
-        return statistics.median(self._seconds) if len(self._seconds) >= _ENOUGH else None
+    def quickest_seconds(self) -> float | None:
+        """The quickest of the last executions; None until there are enough to judge by.
+
+        Not the middle one: after a row of long inputs a short one must still get its chance.
+        """
+        return min(self._seconds) if len(self._seconds) >= _ENOUGH else None

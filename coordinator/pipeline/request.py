@@ -147,9 +147,7 @@ class RunningRequest:
             )
             for endpoint, source in topology.sources.items()
         }
-        self._feeders = {
-            target: flow for flow in self.flows.values() for target in flow.source.targets
-        }
+        self._feeders = {hop.target: flow for flow in self.flows.values() for hop in flow.hops}
         self._timer: asyncio.TimerHandle | None = None
         if timeout_seconds is not None:
             self._timer = asyncio.get_running_loop().call_later(timeout_seconds, self._expire)
@@ -170,22 +168,24 @@ class RunningRequest:
         except StageError as error:
             self.fail(self._blame(origin, error))
             return
-        if not flow.hops and is_whole:
-            size = item.chunk_offset_bytes + item.payload_size_bytes
-            self._grant(origin, *flow.finish_unconsumed(size))
-        for hop in flow.hops:
+        for hop in flow.open_hops:
             self._deliver(hop.target, item, piece, is_whole)
+        if is_whole and next(flow.open_hops, None) is None:
+            self._grant(origin, *flow.take_credit())
 
     def take_end(self, origin: Endpoint, item_count: int | None) -> None:
         """Ends a source and passes the end on to every target."""
         flow = self.flows.get(origin)
-        if self.clock.ended is not None or flow is None or flow.has_ended:
+        if self.clock.ended is not None or (flow is not None and flow.has_ended):
+            return
+        if flow is None:
+            self.fail(self._unknown(origin))
             return
         problem = flow.end(item_count)
         if problem is not None:
             self.fail(self._blame(origin, problem))
             return
-        for hop in flow.hops:
+        for hop in flow.open_hops:
             if hop.target.stage is None:
                 self._sink.end(hop.target.port, hop.items)
                 continue
@@ -213,9 +213,18 @@ class RunningRequest:
 
     def give_back(self, target: Endpoint, items: int, size_bytes: int) -> None:
         """Notes that a consumer has finished with items, and lets the source send as many more."""
+        if self.clock.ended is not None:
+            return
         flow = self._feeders.get(target)
-        if flow is not None and self.clock.ended is None:
-            self._grant(flow.source.origin, *flow.finish_items(target, items, size_bytes))
+        if flow is None:
+            self.fail(self._unknown_target(target))
+            return
+        try:
+            grant = flow.finish_items(target, items, size_bytes)
+        except StageError as error:
+            self.fail(self._blame(target, error))
+            return
+        self._grant(flow.source.origin, *grant)
 
     # --- ends ---
 
@@ -242,6 +251,7 @@ class RunningRequest:
         if error is not None:
             self.fail(error)
         elif self.clock.ended is None:
+            self._close_inputs(run)
             unended = [
                 flow.source.origin
                 for endpoint, flow in self.flows.items()
@@ -253,6 +263,12 @@ class RunningRequest:
                 self._end()
                 self._sink.finished(self)
         self._settle()
+
+    def _close_inputs(self, run: StageRun) -> None:
+        """Lets the sources of an execution that has ended go on without it."""
+        for target, flow in self._feeders.items():
+            if target.stage == run.host.stage_id:
+                self._grant(flow.source.origin, *flow.close(target))
 
     def _end(self) -> None:
         self.clock.ended = time.monotonic()
@@ -289,19 +305,20 @@ class RunningRequest:
     def _deliver(
         self, target: Endpoint, item: tensor_pb2.Item, piece: memoryview, is_whole: bool
     ) -> None:
-        passed = tensor_pb2.Item()
-        passed.CopyFrom(item)
-        passed.port = target.port
         if target.stage is None:
+            passed = tensor_pb2.Item()
+            passed.CopyFrom(item)
+            passed.port = target.port
             if self.clock.first_output is None:
                 self.clock.first_output = time.monotonic()
             self._sink.item(target.port, passed, piece, is_whole=is_whole)
             return
         run = self._started(target.stage)
         if run is not None:
-            run.host.attached.send(
-                gateway_pb2.ExchangeMessage(execution_id=run.execution_id, item=passed), piece
-            )
+            message = gateway_pb2.ExchangeMessage(execution_id=run.execution_id)
+            message.item.CopyFrom(item)
+            message.item.port = target.port
+            run.host.attached.send(message, piece)
 
     def _started(self, stage: StageId) -> StageRun | None:
         """Returns the run of a stage, starting it with its first item; None when that failed."""
@@ -329,10 +346,10 @@ class RunningRequest:
         left = run.host.deadline_seconds
         if self._deadline is not None:
             left = min(left, self._deadline - time.monotonic())
-        typical = run.host.history.typical_seconds
-        if left <= 0 or (typical is not None and typical > left):
+        quickest = run.host.history.quickest_seconds
+        if left <= 0 or (quickest is not None and quickest > left):
             raise DeadlineExceededError(
-                f"stage {run.host.stage_id!r} was not started: it takes {typical or 0:.2f} s and"
+                f"stage {run.host.stage_id!r} was not started: it takes {quickest or 0:.2f} s and"
                 f" {max(left, 0):.2f} s are left",
                 stage=run.host.stage_id,
             )
@@ -352,6 +369,7 @@ class RunningRequest:
         )
 
     def _grant(self, origin: Endpoint, items: int, size_bytes: int) -> None:
+        """Gives a source what its consumers have finished with."""
         if items <= 0 and size_bytes <= 0:
             return
         if origin.stage is None:
@@ -376,6 +394,11 @@ class RunningRequest:
                 f"pipeline {self.topology.pipeline!r} has no input {origin.port!r}; it has {names}"
             )
         return OutputContractError(f"there is no output {origin}")
+
+    def _unknown_target(self, target: Endpoint) -> StageError:
+        if target.stage is None:
+            return FieldInvalidError(f"no output {target.port!r} is sent; no credit fits it")
+        return OutputContractError(f"there is no input {target}", stage=str(target.stage))
 
     @staticmethod
     def _blame(origin: Endpoint, error: StageError) -> StageError:

@@ -1,11 +1,12 @@
 """Attestation: whether a worker runs the code that its environment was built of."""
 
+import base64
+import csv
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from coordinator.reach.naming import normalized
-from stagewire.errors import EnvironmentStaleError
 
 
 def record_digests(python_site: Path, names: Iterable[str]) -> dict[str, str]:
@@ -25,26 +26,29 @@ def record_digests(python_site: Path, names: Iterable[str]) -> dict[str, str]:
     return digests
 
 
-def check_attestation(
-    *,
-    expected_key: str,
-    expected: Mapping[str, str],
-    reported_key: str,
-    reported: Mapping[str, str],
-) -> None:
-    """Compares what a worker reports about its environment with what was built for it.
+def damaged_distributions(python_site: Path) -> list[str]:
+    """Returns the distributions of a site-packages folder that lack or differ in a file.
 
-    Raises:
-        EnvironmentStaleError: they differ; the message names the distributions.
+    Reads every file and compares it with the RECORD that names it.
     """
-    if reported_key != expected_key:
-        raise EnvironmentStaleError(
-            f"the worker runs environment {reported_key[:12] or '(none)'}, built was"
-            f" {expected_key[:12] or '(none)'}; start it again"
-        )
-    different = sorted(name for name in expected if reported.get(name) != expected[name])
-    if different:
-        raise EnvironmentStaleError(
-            f"the worker runs other code than was built of {', '.join(different)}; start it again",
-            distributions=", ".join(different),
-        )
+    damaged = []
+    for folder in sorted(python_site.glob("*.dist-info")):
+        try:
+            with (folder / "RECORD").open(encoding="utf-8", newline="") as record:
+                is_whole = all(_is_as_recorded(python_site, row) for row in csv.reader(record))
+        except (OSError, ValueError):
+            is_whole = False
+        if not is_whole:
+            damaged.append(normalized(folder.name.split("-", 1)[0]))
+    return damaged
+
+
+def _is_as_recorded(python_site: Path, row: list[str]) -> bool:
+    path, digest, *_ = (*row, "", "")
+    algorithm, _, expected = digest.partition("=")
+    if algorithm != "sha256":
+        # RECORD itself and what is compiled later have no digest.
+        return True
+    with (python_site / path).open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").digest()
+    return base64.urlsafe_b64encode(found).decode().rstrip("=") == expected

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from coordinator.facts.sizes import format_size
-from coordinator.reach.interpreters import Interpreter
+from coordinator.reach.interpreters import Interpreter, fetchable_python, python_remedy
 from coordinator.reach.naming import normalized
 from coordinator.reach.projects import WorkerProject
 from coordinator.reach.tool import Phase, UvTool, build_failure
+from stagewire.errors import EnvironmentBuildError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +25,22 @@ class DownloadEstimate:
         return f"{self.name}: up to {format_size(self.size_bytes)}, licence {self.licence}"
 
 
-def exported_requirements(project: WorkerProject, interpreter: Interpreter, tool: UvTool) -> str:
+def exported_requirements(
+    project: WorkerProject, interpreter: Interpreter | None, tool: UvTool
+) -> str:
     """Returns the lock as requirements with hashes, less the projects of the checkout.
+
+    Without an interpreter the lock is not compared with pyproject.toml.
 
     Raises:
         EnvironmentBuildError: the lock is missing or does not match pyproject.toml.
     """
-    arguments = ["export", "--project", str(project.folder), "--python", str(interpreter.path)]
-    arguments += ["--locked", "--no-dev", "--no-emit-project", "--no-emit-local"]
+    arguments = ["export", "--project", str(project.folder)]
+    if interpreter is None:
+        arguments += ["--frozen"]
+    else:
+        arguments += ["--locked", "--python", str(interpreter.path)]
+    arguments += ["--no-dev", "--no-emit-project", "--no-emit-local"]
     arguments += ["--no-header", "--no-annotate", "--emit-index-url"]
     # Reading a lock needs no network, so that being offline never is the cause of a failure.
     result = tool.run(Phase.CHECK, arguments, is_offline=True, folder=project.folder)
@@ -41,24 +50,34 @@ def exported_requirements(project: WorkerProject, interpreter: Interpreter, tool
 
 
 def estimate_download(
-    project: WorkerProject, interpreter: Interpreter, tool: UvTool
+    project: WorkerProject, interpreter: Interpreter | None, tool: UvTool
 ) -> DownloadEstimate:
-    """Returns the sizes that the lock states for the files that fit this machine."""
+    """Returns the sizes that the lock states for the files that fit this machine.
+
+    Without an interpreter they are those for the one that would be fetched.
+
+    Raises:
+        EnvironmentBuildError: the lock cannot be used, or no interpreter can be fetched.
+    """
     requirements = exported_requirements(project, interpreter, tool)
-    ranks = _tag_ranks(interpreter)
+    if interpreter is not None:
+        version = interpreter.identity.version
+    elif (fetchable := fetchable_python(project.requires_python)) is not None:
+        version = f"{fetchable}.0"
+    else:
+        raise EnvironmentBuildError(f"{project.name}: {python_remedy(project.requires_python)}")
+    ranks = _tag_ranks(version)
     size_bytes = sum(
-        _file_size(package, ranks)
-        for package in _needed_packages(requirements, project, interpreter)
+        _file_size(package, ranks) for package in _needed_packages(requirements, project, version)
     )
     return DownloadEstimate(project.name, size_bytes, project.licence)
 
 
 def _needed_packages(
-    requirements: str, project: WorkerProject, interpreter: Interpreter
+    requirements: str, project: WorkerProject, full_version: str
 ) -> Iterator[Mapping[str, Any]]:
     from packaging.requirements import Requirement
 
-    full_version = interpreter.identity.version
     short_version = ".".join(full_version.split(".")[:2])
     variables = {"python_full_version": full_version, "python_version": short_version}
     for line in requirements.splitlines():
@@ -74,10 +93,10 @@ def _needed_packages(
                 yield package
 
 
-def _tag_ranks(interpreter: Interpreter) -> Mapping[object, int]:
+def _tag_ranks(full_version: str) -> Mapping[object, int]:
     from packaging import tags
 
-    major, minor = (int(part) for part in interpreter.identity.version.split(".")[:2])
+    major, minor = (int(part) for part in full_version.split(".")[:2])
     platforms = list(tags.platform_tags())
     supported = [
         *tags.cpython_tags((major, minor), platforms=platforms),

@@ -1,13 +1,20 @@
 """Environments of workers: built once with uv, found again by their key, checked and replaced."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from coordinator.reach.downloads import DownloadEstimate, estimate_download
 from coordinator.reach.import_check import SystemLibraryMissingError, check_imports
 from coordinator.reach.installing import Installation
-from coordinator.reach.interpreters import Interpreter, choose_interpreter
+from coordinator.reach.interpreters import (
+    Interpreter,
+    fetch_interpreter,
+    fetchable_python,
+    find_interpreter,
+    python_remedy,
+)
 from coordinator.reach.key import environment_key
 from coordinator.reach.layout import Environment, EnvironmentFolder, EnvironmentShelf
 from coordinator.reach.locking_linux import locked
@@ -37,15 +44,29 @@ class EnvironmentBuilder:
         self._is_dev = is_dev
         self._tool = UvTool(report, uv)
         self._wheels = WheelStore(self._root / "wheels", self._tool, report)
+        self._interpreters: dict[str, Interpreter] = {}
 
     def find(self, worker_folder: Path) -> Environment | None:
         """Returns the environment of a worker folder as it is now, if it needs no work at all."""
-        return self._ready(self._order(worker_folder))
+        project = read_worker_project(worker_folder)
+        interpreter = self._find_interpreter(project)
+        return None if interpreter is None else self._ready(self._order(project, interpreter))
+
+    def missing_python(self, worker_folder: Path) -> str | None:
+        """Returns the version of Python, such as "3.13", that has to be downloaded too."""
+        project = read_worker_project(worker_folder)
+        if self._find_interpreter(project) is not None:
+            return None
+        return fetchable_python(project.requires_python)
 
     def plan_download(self, worker_folder: Path) -> DownloadEstimate:
-        """Returns what building would download at most, and the worker's licence."""
-        order = self._order(worker_folder)
-        return estimate_download(order.project, order.interpreter, self._tool)
+        """Returns what building would download at most, and the worker's licence.
+
+        Raises:
+            EnvironmentBuildError: the lock cannot be used, or no interpreter suits.
+        """
+        project = read_worker_project(worker_folder)
+        return estimate_download(project, self._find_interpreter(project), self._tool)
 
     def ensure(self, worker_folder: Path, *, is_download_allowed: bool) -> Environment:
         """Returns the environment of a worker folder, building and checking it as far as needed.
@@ -58,14 +79,80 @@ class EnvironmentBuilder:
             EnvironmentBrokenError: it was built and its libraries cannot be imported here.
             DiskFullError: the disk is full.
         """
-        order = self._order(worker_folder)
+        project = read_worker_project(worker_folder)
+        order = self._order(project, self._interpreter(project, is_download_allowed))
         found = self._ready(order)
         if found is not None:
             return found
-        name = order.project.name
-        with locked(order.shelf.lock_path, lambda: self._report(Phase.WAIT, name)):
+        with self._holding(order):
+            return self._ensure_locked(order, is_download_allowed)
+
+    def mend(self, worker_folder: Path, *, is_download_allowed: bool) -> Environment | None:
+        """Looks at every file of an environment and builds it anew if one is damaged.
+
+        Returns None where nothing is wrong with it.
+
+        Raises:
+            EnvironmentBrokenError: a system library is missing, or what was built anew is damaged
+                too; the message says what to do.
+            StageError: as `ensure`.
+        """
+        project = read_worker_project(worker_folder)
+        order = self._order(project, self._interpreter(project, is_download_allowed))
+        with self._holding(order):
+            key = self._known_key(order)
+            if key is not None and order.shelf.folder(key).is_whole(key):
+                if self._is_sound(order, order.shelf.folder(key)):
+                    return None
+                order.shelf.folder(key).forget()
+            mended = self._ensure_locked(order, is_download_allowed)
+            damaged = order.shelf.folder(mended.key).damaged()
+        if damaged:
+            names = ", ".join(damaged)
+            raise EnvironmentBrokenError(
+                f"the cache of uv has damaged files of {names}; run"
+                f" `./run uv cache clean {' '.join(damaged)}` and start again",
+                distributions=names,
+            )
+        return mended
+
+    def stop(self) -> None:
+        """Ends a running build; `ensure` then raises. Callable from any thread, not reversible."""
+        self._tool.stop()
+
+    def _find_interpreter(self, project: WorkerProject) -> Interpreter | None:
+        # Looked for once: a search runs many programs, and what is found stays while this does.
+        wanted = project.requires_python
+        if wanted not in self._interpreters:
+            found = find_interpreter(wanted, self._tool, project.folder)
+            if found is None:
+                return None
+            self._interpreters[wanted] = found
+        return self._interpreters[wanted]
+
+    def _interpreter(self, project: WorkerProject, is_download_allowed: bool) -> Interpreter:
+        found = self._find_interpreter(project)
+        if found is not None:
+            return found
+        wanted = project.requires_python
+        if not is_download_allowed and fetchable_python(wanted) is not None:
+            raise EnvironmentMissingError(
+                f"{project.name}: {python_remedy(wanted)}, or allow its download with `--yes`"
+            )
+        self._report(Phase.INSTALL, f"getting Python {wanted} for {project.name}")
+        self._interpreters[wanted] = fetch_interpreter(wanted, self._tool, project.folder)
+        return self._interpreters[wanted]
+
+    def _order(self, project: WorkerProject, interpreter: Interpreter) -> _Order:
+        home = self._root / "environments" / project.name
+        return _Order(project, interpreter, EnvironmentShelf(home, interpreter.identity.version))
+
+    @contextlib.contextmanager
+    def _holding(self, order: _Order) -> Iterator[None]:
+        """Holds the environments of a worker; says how much is missing where something is."""
+        with locked(order.shelf.lock_path, lambda: self._report(Phase.WAIT, order.project.name)):
             try:
-                return self._ensure_locked(order, is_download_allowed)
+                yield
             except EnvironmentMissingError as error:
                 estimate = estimate_download(order.project, order.interpreter, self._tool)
                 raise EnvironmentMissingError(
@@ -75,29 +162,6 @@ class EnvironmentBuilder:
                     size_bytes=estimate.size_bytes,
                     licence=estimate.licence,
                 ) from error
-
-    def recheck(self, worker_folder: Path) -> None:
-        """Imports the libraries again; where that fails, the next `ensure` mends the environment.
-
-        Raises:
-            EnvironmentBrokenError: the libraries cannot be imported.
-        """
-        order = self._order(worker_folder)
-        key = self._known_key(order)
-        if key is None or not order.shelf.folder(key).is_whole(key):
-            return
-        with locked(order.shelf.lock_path, lambda: self._report(Phase.WAIT, order.project.name)):
-            self._check(order.project, order.shelf.folder(key))
-
-    def stop(self) -> None:
-        """Ends a running build; `ensure` then raises. Callable from any thread, not reversible."""
-        self._tool.stop()
-
-    def _order(self, worker_folder: Path) -> _Order:
-        project = read_worker_project(worker_folder)
-        interpreter = choose_interpreter(project.requires_python, self._tool, project.folder)
-        home = self._root / "environments" / project.name
-        return _Order(project, interpreter, EnvironmentShelf(home, interpreter.identity.version))
 
     def _ready(self, order: _Order) -> Environment | None:
         key = self._known_key(order)
@@ -147,6 +211,18 @@ class EnvironmentBuilder:
             installation.install_wheels([each.path for each in wheels])
         building.mark_built(key, (each.name for each in project.projects))
         order.shelf.place(building, key)
+
+    def _is_sound(self, order: _Order, folder: EnvironmentFolder) -> bool:
+        self._report(Phase.CHECK, f"reading the files of {order.project.name}")
+        if folder.damaged():
+            return False
+        try:
+            self._check(order.project, folder)
+        except SystemLibraryMissingError:
+            raise
+        except EnvironmentBrokenError:
+            return False
+        return True
 
     def _check(self, project: WorkerProject, folder: EnvironmentFolder) -> None:
         self._report(Phase.CHECK, f"importing {', '.join(project.checked_imports)}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.reach.attestation import record_digests
+from coordinator.reach.attestation import damaged_distributions, record_digests
 from coordinator.reach.locking_linux import is_shared, sharing
 
 _MARKER: Final = "stagewire-environment.json"
@@ -77,6 +77,10 @@ class EnvironmentFolder:
         return self._installed().issuperset(marker["installed"]) and (
             record_digests(self._site, expected) == expected
         )
+
+    def damaged(self) -> list[str]:
+        """Returns the distributions that have another file than they were installed with."""
+        return damaged_distributions(self._site)
 
     def is_ready(self, key: str) -> bool:
         """Says whether it is whole and its libraries were imported once."""

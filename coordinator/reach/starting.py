@@ -20,8 +20,8 @@ class StartOrder:
     log_path: Path
     thread_count: int
     """Largest thread count of its stages, for libraries that read it from the environment."""
-    message: Mapping[str, Any]
-    """First line of its standard input (JSON values, hence Any)."""
+    message: Mapping[str, Any] = field(repr=False)
+    """First line of its standard input, with its token (JSON values, hence Any)."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables beside the few that every worker gets."""
 

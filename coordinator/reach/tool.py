@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import uv
 
+from coordinator.artifacts.leash_linux import end_leashed, leashed
 from stagewire.errors import DiskFullError, EnvironmentBuildError
 
 KEPT_LINES: Final = 20
@@ -125,7 +126,7 @@ class UvTool:
             output = self._follow(phase, process, lines)
         finally:
             # Does nothing to a process that ended by itself.
-            process.kill()
+            end_leashed(process)
             with self._guard:
                 self._running.discard(process)
         exit_code = process.returncode
@@ -149,7 +150,7 @@ class UvTool:
         with self._guard:
             self._is_stopped = True
             for process in self._running:
-                process.kill()
+                end_leashed(process)
 
     def _follow(
         self, phase: Phase, process: subprocess.Popen[str], lines: collections.deque[str]
@@ -165,7 +166,7 @@ class UvTool:
                     if lines[-1].strip().startswith(_PROGRESS):
                         self._report(phase, lines[-1].strip())
             except BaseException:
-                process.kill()
+                end_leashed(process)
                 raise
             finally:
                 reader.join()
@@ -187,7 +188,7 @@ class UvTool:
                 raise EnvironmentBuildError("the build was stopped")
             try:
                 process = subprocess.Popen(
-                    command,
+                    leashed(command),
                     cwd=folder,
                     env=tool_environment(),
                     stdin=subprocess.DEVNULL,
@@ -196,6 +197,8 @@ class UvTool:
                     text=True,
                     encoding="utf-8",
                     errors="replace",
+                    # Ctrl-C in the terminal is for the coordinator, which then ends uv.
+                    start_new_session=True,
                 )
             except OSError as error:
                 raise EnvironmentBuildError(f"uv cannot be run: {error.strerror}") from error

@@ -1,12 +1,14 @@
 """Logs of workers: whatever a process writes, capped in size and in the length of a line."""
 
 import contextlib
+import logging
 import os
 from pathlib import Path
 from typing import Final
 
 from stagewire.limits import LOG_BYTES, LOG_LINE_BYTES
 
+_log = logging.getLogger(__name__)
 CUT_MARK: Final = b" [line cut]\n"
 _TAIL_BYTES: Final = 64 << 10
 
@@ -35,8 +37,12 @@ class WorkerLog:
             self._append_piece(content[start : start + self._max_line_bytes])
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the file; says so when it lacks something."""
         os.close(self._descriptor)
+        if self.lost_bytes:
+            _log.warning(
+                "log of worker incomplete path=%s lost_bytes=%s", self.path, self.lost_bytes
+            )
 
     def _append_piece(self, piece: bytes) -> None:
         end_of_first = piece.find(b"\n")

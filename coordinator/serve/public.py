@@ -15,10 +15,18 @@ from coordinator.serve.sinks import StreamSink, UnarySink
 from stagewire.channel import GenericRpcHandler, ServicerContext
 from stagewire.errors import CancelledError, FieldInvalidError, MessageTooBigError, StageError
 from stagewire.frame import split
-from stagewire.limits import HEADER_BYTES, WINDOW_BYTES, WINDOW_ITEMS
+from stagewire.limits import (
+    CHUNK_BYTES,
+    HEADER_BYTES,
+    MESSAGE_BYTES,
+    WINDOW_BYTES,
+    WINDOW_ITEMS,
+)
 from stagewire.v1 import coordinator_pb2 as pb
 
 SERVICE: Final = "stagewire.v1.CoordinatorService"
+_OPEN_SECONDS: Final = 30.0
+"""Time between the begin of Infer and its `open`: a silent caller must not hold a call for ever."""
 
 Parsed = TypeVar("Parsed", pb.RunRequest, pb.InferRequest)
 
@@ -36,7 +44,10 @@ class StateSource(Protocol):
 class CoordinatorService:
     """The public service. Its calls raise; the guard around it answers with statuses."""
 
-    def __init__(self, engine: Engine, states: StateSource) -> None:
+    def __init__(
+        self, engine: Engine, states: StateSource, *, open_seconds: float = _OPEN_SECONDS
+    ) -> None:
+        self._open_seconds = open_seconds
         self._engine = engine
         self._states = states
 
@@ -78,7 +89,10 @@ class CoordinatorService:
         self, messages: AsyncIterator[bytes], context: ServicerContext
     ) -> AsyncIterator[bytes]:
         """Runs a pipeline while items come in and go out."""
-        first = await anext(aiter(messages), None)
+        try:
+            first = await asyncio.wait_for(anext(aiter(messages), None), self._open_seconds)
+        except TimeoutError:
+            raise FieldInvalidError(f"no `open` came within {self._open_seconds:g} s") from None
         opened, _ = parse(first or b"", pb.InferRequest())
         if not opened.HasField("open"):
             raise FieldInvalidError("the first message of Infer must be `open`")
@@ -142,6 +156,10 @@ def parse(message: bytes, empty: Parsed) -> tuple[Parsed, memoryview]:
         MessageTooBigError: it has too much beside its payload.
     """
     header, payload = split(message)
+    if payload.nbytes > MESSAGE_BYTES:
+        raise MessageTooBigError(
+            f"a message carries {payload.nbytes} bytes, {MESSAGE_BYTES} are allowed; send chunks"
+        )
     if len(header) > HEADER_BYTES:
         raise MessageTooBigError(
             f"a message has {len(header)} bytes beside its payload, {HEADER_BYTES} are allowed"
@@ -171,6 +189,11 @@ async def _take_all(running: RunningRequest, messages: AsyncIterator[bytes]) -> 
         request, payload = parse(message, pb.InferRequest())
         kind = request.WhichOneof("message")
         if kind == "item":
+            if request.item.payload_size_bytes > CHUNK_BYTES:
+                running.fail(
+                    MessageTooBigError(f"a chunk of Infer has at most {CHUNK_BYTES} bytes")
+                )
+                return
             running.take(Endpoint(None, request.item.port), request.item, payload)
         elif kind == "end_of_input":
             port = request.end_of_input.port

@@ -1,7 +1,7 @@
 """Where the outputs of a request wait for their client: bounded by the client's own credit."""
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from typing import Final
 
 from coordinator.pipeline.receipt import make_receipt
@@ -85,6 +85,8 @@ class UnarySink:
         self._request: RunningRequest | None = None
         self._kept: list[tuple[tensor_pb2.Item, memoryview]] = []
         self._size_bytes = 0
+        self._unreturned: Counter[str] = Counter()
+        """Bytes of the items that are not whole yet, by port."""
 
     def attach(self, request: RunningRequest) -> None:
         """Names the request, before any of its items come."""
@@ -99,7 +101,9 @@ class UnarySink:
             self._fail(MessageTooBigError("the outputs are too large for one answer; use Infer"))
             return
         self._kept.append((item, payload))
-        self._request.give_back(Endpoint(None, port), int(is_whole), payload.nbytes)
+        self._unreturned[port] += payload.nbytes
+        if is_whole:
+            self._request.give_back(Endpoint(None, port), 1, self._unreturned.pop(port))
 
     def end(self, port: str, item_count: int) -> None:
         """Needs nothing: the answer holds whole ports."""

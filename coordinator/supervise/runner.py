@@ -97,20 +97,15 @@ class WorkerRunner:
 
     async def run(self) -> None:
         """Runs incarnation after incarnation until stopped."""
-        try:
-            await self._run()
-        except Exception:  # the outermost edge of a task: nobody may wait for it for ever
-            _log.exception("supervision ended worker=%s", self.worker)
-            self.last_error = InternalFaultError(
-                f"worker {self.worker!r} is not supervised any more; the log has the cause"
-            )
-            if not self.first_outcome.done():
-                self.first_outcome.set_exception(self.last_error)
-            self._set(WorkerPhase.FAILED)
-
-    async def _run(self) -> None:
         while not self._is_stopping:
-            error = await self._live()
+            try:
+                error = await self._live()
+            except Exception:  # the outermost edge of a task: nobody may wait for it for ever
+                _log.exception("supervision failed worker=%s", self.worker)
+                error = InternalFaultError(
+                    f"worker {self.worker!r} could not be supervised; the log has the cause"
+                )
+                self._life.settle(self.incarnation)
             if self._is_stopping:
                 break
             self.last_error = error

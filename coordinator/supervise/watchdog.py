@@ -17,6 +17,8 @@ class Lane:
     stage: StageId
     progress: int
     is_busy: bool
+    slot: int = 0
+    """Which of the stage's threads: one that hangs must not hide behind its siblings."""
 
 
 @dataclass(slots=True)
@@ -26,24 +28,25 @@ class Watchdog:
     heartbeat_timeout_seconds: float
     hang_timeouts_seconds: Mapping[StageId, float]
     _last_beat: float | None = None
-    _lanes: dict[StageId, tuple[int, float]] = field(default_factory=dict)
+    _lanes: dict[tuple[StageId, int], tuple[int, float]] = field(default_factory=dict)
     """Progress of the lanes that compute, and since when it has not changed."""
 
     def beat(self, lanes: Iterable[Lane], now: float) -> None:
         """Notes a heartbeat."""
         self._last_beat = now
         for lane in lanes:
-            known = self._lanes.get(lane.stage)
+            key = lane.stage, lane.slot
+            known = self._lanes.get(key)
             if not lane.is_busy:
-                self._lanes.pop(lane.stage, None)
+                self._lanes.pop(key, None)
             elif known is None or known[0] != lane.progress:
-                self._lanes[lane.stage] = (lane.progress, now)
+                self._lanes[key] = (lane.progress, now)
 
     def forgive(self, now: float) -> None:
         """Starts every time limit anew: the machine slept, and the workers with it."""
         if self._last_beat is not None:
             self._last_beat = now
-        self._lanes = {stage: (progress, now) for stage, (progress, _) in self._lanes.items()}
+        self._lanes = {key: (progress, now) for key, (progress, _) in self._lanes.items()}
 
     def complaint(self, now: float) -> str | None:
         """Returns why the worker counts as hung; None while it does not."""
@@ -52,7 +55,7 @@ class Watchdog:
         silence = now - self._last_beat
         if silence > self.heartbeat_timeout_seconds:
             return f"no heartbeat for {silence:.1f} s"
-        for stage, (_, since) in self._lanes.items():
+        for (stage, _), (_, since) in self._lanes.items():
             limit = self.hang_timeouts_seconds.get(stage)
             # Up to the last heartbeat: what a lane did since then is not known.
             stalled = self._last_beat - since

@@ -37,7 +37,6 @@ class ExitCode(enum.IntEnum):
     OK = 0
     FAULT = 1
     REFUSED = 2
-    CRITERION_MISSED = 3
     USAGE = 64
     INTERNAL = 70
     HELD = 75
@@ -113,14 +112,6 @@ class PipelineUnknownError(Refusal):
     code = Code.NOT_FOUND
     reason = "PIPELINE_UNKNOWN"
     recovery = "use one of the names in the message"
-
-
-class StageUnknownError(Refusal):
-    """The plan has no stage of that name."""
-
-    code = Code.NOT_FOUND
-    reason = "STAGE_UNKNOWN"
-    recovery = "correct the name"
 
 
 class WorkerUnknownError(Refusal):
@@ -231,23 +222,7 @@ class MemoryBusyError(Fault):
     recovery = "wait the retry delay, then send it again"
 
 
-class CriterionMissedError(Refusal):
-    """A stage or plan ran, but a criterion of its plan was missed."""
-
-    reason = "CRITERION_MISSED"
-    recovery = "read the criterion in the message; change the plan or the machine"
-    exit_code = ExitCode.CRITERION_MISSED
-
-
 # --- artifacts and environments ---------------------------------------------------------------
-
-
-class ArtifactUnknownError(Refusal):
-    """A plan names an artifact that it does not describe."""
-
-    code = Code.NOT_FOUND
-    reason = "ARTIFACT_UNKNOWN"
-    recovery = "correct the name"
 
 
 class ArtifactMissingError(Refusal):

@@ -56,7 +56,7 @@ AUDIO_CHANNELS: Final = 64
 AUDIO_RATE: Final = 768_000
 IMAGE_PIXELS: Final = 64 << 20
 TEXT_BYTES: Final = 1 << 20
-"""Largest text that is read from a file or given as one."""
+"""Largest item of texts or byte strings, and largest text that is read from a file."""
 ENDPOINT_BYTES: Final = 16 << 10
 """Largest endpoint file."""
 

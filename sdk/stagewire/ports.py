@@ -1,9 +1,11 @@
 """Ports: what may pass through a named input or output, and the check of one item against it."""
 
+import math
 from dataclasses import dataclass
 
-from stagewire.errors import FieldInvalidError, TensorMismatchError
-from stagewire.tensor import DataType, TensorDescriptor
+from stagewire.errors import FieldInvalidError, MessageTooBigError, TensorMismatchError
+from stagewire.limits import TEXT_BYTES, WINDOW_BYTES, WINDOW_ITEMS
+from stagewire.tensor import DataType, TensorDescriptor, element_size
 from stagewire.v1 import tensor_pb2 as pb
 
 
@@ -31,12 +33,35 @@ class Port:
         shape = f"[{', '.join(map(str, self.dimensions))}]" if self.dimensions else ""
         return f"{'a stream of ' if self.is_stream else ''}{self.data_type.spelling}{shape}"
 
+    @property
+    def largest_bytes(self) -> int:
+        """Bytes of the largest item that passes; texts have a limit of their own."""
+        if self.data_type.is_string:
+            return TEXT_BYTES
+        count = math.prod(dimension.max_extent for dimension in self.dimensions)
+        return count * element_size(self.data_type)
+
+    @property
+    def window_bytes(self) -> int:
+        """Most that one request may have under way on an edge into this port."""
+        if not self.is_stream:
+            return self.largest_bytes
+        # An item may leave while any credit is left, so the last one may exceed the window.
+        return min(self.largest_bytes * WINDOW_ITEMS, WINDOW_BYTES + self.largest_bytes)
+
     def check(self, descriptor: TensorDescriptor) -> None:
         """Checks one item.
 
         Raises:
+            MessageTooBigError: a text is over its limit.
             TensorMismatchError: type, rank or an extent differs; the message names both sides.
         """
+        if self.data_type.is_string and descriptor.size_bytes > TEXT_BYTES:
+            raise MessageTooBigError(
+                f"port {self.name!r} got a text of {descriptor.size_bytes} bytes, the limit is"
+                f" {TEXT_BYTES}",
+                port=self.name,
+            )
         fits = descriptor.data_type is self.data_type and len(descriptor.shape) == len(
             self.dimensions
         )

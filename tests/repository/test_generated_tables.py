@@ -23,7 +23,6 @@ LIMITS_OF_PROGRAMS = {
     "AUDIO_CHANNELS",
     "AUDIO_RATE",
     "IMAGE_PIXELS",
-    "TEXT_BYTES",
     "ENDPOINT_BYTES",
 }
 """Of logs and of files that the client reads; they are nothing of the plan or of the wire."""

@@ -61,7 +61,9 @@ class Machine:
         )
         self.add("python3", f'{refusals}exec {REAL_PYTHON} "$@"\n')
 
-    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, script: Path = ROOT / "run", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         inherited = {
             name: value
             for name, value in os.environ.items()
@@ -69,7 +71,7 @@ class Machine:
         }
         environment = {"HOME": str(self.home), "PATH": str(self.programs), **inherited, **variables}
         return subprocess.run(
-            [ROOT / "run", *arguments],
+            [script, *arguments],
             cwd=self.elsewhere,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -162,6 +164,38 @@ def test_an_active_environment_is_not_handed_on_and_a_python_of_the_system_is_pr
     version = "[ $1 = --version ] && echo 'uv 1.0.0' && exit\n"
     machine.add("uv", version + 'echo "${VIRTUAL_ENV-unset} $UV_PYTHON_PREFERENCE"\n')
     assert machine.run("status", VIRTUAL_ENV="/elsewhere").stdout == "unset system\n"
+
+
+@pytest.fixture
+def fresh_checkout(tmp_path):
+    """A checkout that was never run: it has no environment yet."""
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    for name in ("run", "uv.lock"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def test_a_python_that_suits_the_workers_too_is_chosen_past_a_broken_one(machine, fresh_checkout):
+    version = "[ $1 = --version ] && echo 'uv 1.0.0' && exit\n"
+    machine.add("uv", version + 'echo "${UV_PYTHON-unset}"\n')
+    machine.add("python3.13", "echo 'pyenv: python3.13: command not found' >&2; exit 127\n")
+    machine.add("python3.12", f"echo {machine.programs}/python3.12\n")
+    machine.add("python3.14", "echo /newest\n")
+    run = fresh_checkout / "run"
+
+    assert machine.run("status", script=run).stdout == f"{machine.programs}/python3.12\n"
+    assert machine.run("status", script=run, UV_PYTHON="3.14").stdout == "3.14\n"
+    # What the environment was made with stays; uv would make it again.
+    (fresh_checkout / ".venv").mkdir()
+    assert machine.run("status", script=run).stdout == "unset\n"
+
+
+def test_where_no_such_python_is_there_uv_decides(machine, fresh_checkout):
+    version = "[ $1 = --version ] && echo 'uv 1.0.0' && exit\n"
+    machine.add("uv", version + 'echo "${UV_PYTHON-unset}"\n')
+    machine.add("python3.14", "echo /newest\n")
+    assert machine.run("status", script=fresh_checkout / "run").stdout == "unset\n"
 
 
 def test_with_venv_and_pip_it_gets_the_locked_uv_once(machine):

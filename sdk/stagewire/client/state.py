@@ -107,11 +107,23 @@ class ReservationState:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedBudget:
+    """One budget that is below what was measured."""
+
+    owner: str
+    kind: str
+    """Which of its budgets: `resident` or `peak`."""
+    budget_bytes: int
+    measured_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LedgerState:
     """The account of memory."""
 
     constraints: tuple[ConstraintState, ...]
     reservations: tuple[ReservationState, ...]
+    failed_budgets: tuple[FailedBudget, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,5 +221,9 @@ def _ledger(message: pb.LedgerState) -> LedgerState:
                 word(Grade, item.grade),
             )
             for item in message.reservations
+        ),
+        tuple(
+            FailedBudget(item.owner, item.kind, item.budget_bytes, item.measured_bytes)
+            for item in message.failed_budgets
         ),
     )

@@ -814,6 +814,7 @@ class LedgerState(google.protobuf.message.Message):
 
     CONSTRAINTS_FIELD_NUMBER: builtins.int
     RESERVATIONS_FIELD_NUMBER: builtins.int
+    FAILED_BUDGETS_FIELD_NUMBER: builtins.int
     @property
     def constraints(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___ConstraintState]:
         """Pools and the constraints on them."""
@@ -822,15 +823,50 @@ class LedgerState(google.protobuf.message.Message):
     def reservations(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___ReservationState]:
         """Reservations in force."""
 
+    @property
+    def failed_budgets(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___FailedBudget]:
+        """Budgets that are below what was measured."""
+
     def __init__(
         self,
         *,
         constraints: collections.abc.Iterable[global___ConstraintState] | None = ...,
         reservations: collections.abc.Iterable[global___ReservationState] | None = ...,
+        failed_budgets: collections.abc.Iterable[global___FailedBudget] | None = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["constraints", b"constraints", "reservations", b"reservations"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["constraints", b"constraints", "failed_budgets", b"failed_budgets", "reservations", b"reservations"]) -> None: ...
 
 global___LedgerState = LedgerState
+
+@typing.final
+class FailedBudget(google.protobuf.message.Message):
+    """One budget that is too small."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    OWNER_FIELD_NUMBER: builtins.int
+    KIND_FIELD_NUMBER: builtins.int
+    BUDGET_BYTES_FIELD_NUMBER: builtins.int
+    MEASURED_BYTES_FIELD_NUMBER: builtins.int
+    owner: builtins.str
+    """Whose it is, such as `worker:speech`."""
+    kind: builtins.str
+    """Which of its budgets: `resident` or `peak`."""
+    budget_bytes: builtins.int
+    """Bytes that the plan allows."""
+    measured_bytes: builtins.int
+    """Bytes that were measured."""
+    def __init__(
+        self,
+        *,
+        owner: builtins.str = ...,
+        kind: builtins.str = ...,
+        budget_bytes: builtins.int = ...,
+        measured_bytes: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["budget_bytes", b"budget_bytes", "kind", b"kind", "measured_bytes", b"measured_bytes", "owner", b"owner"]) -> None: ...
+
+global___FailedBudget = FailedBudget
 
 @typing.final
 class ConstraintState(google.protobuf.message.Message):

@@ -15,7 +15,7 @@ from stagewire.errors import (
     PayloadCorruptError,
     TensorMismatchError,
 )
-from stagewire.items import Assembler, to_chunks
+from stagewire.items import Assembler, ReceivedItem, to_chunks
 from stagewire.ports import Port
 from stagewire.tensor import DataType, TensorDescriptor, Value
 from stagewire.v1 import gateway_pb2 as gateway
@@ -47,7 +47,7 @@ class Times:
 class _Input:
     port: Port
     assembler: Assembler
-    waiting: deque[tuple[Value, int]] = field(default_factory=deque)
+    waiting: deque[ReceivedItem] = field(default_factory=deque)
     has_ended: bool = False
     held_bytes: int | None = None
     """Bytes of the item that the executor holds and has not finished with."""
@@ -76,7 +76,6 @@ class LaneExecution:
         credits: Mapping[str, Credit],
         outbox: Outbox,
         acknowledge: Acknowledge,
-        note_progress: Callable[[bool], None],
     ) -> None:
         self.execution_id = execution_id
         self.stage_id = order.stage_id
@@ -89,7 +88,8 @@ class LaneExecution:
         }
         self._outbox = outbox
         self._acknowledge = acknowledge
-        self._note_progress = note_progress
+        self.note_progress: Callable[[bool], None] = lambda _: None
+        """Counts a step; set by the lane whose thread runs the execution."""
         self._changed = threading.Condition()
 
     # --- called by the loop ---
@@ -107,9 +107,8 @@ class LaneExecution:
         if received is None:
             return
         entry.port.check(received.descriptor)
-        value = received.value()
         with self._changed:
-            entry.waiting.append((value, received.payload.nbytes))
+            entry.waiting.append(received)
             self._changed.notify_all()
 
     def end(self, port: str) -> None:
@@ -140,7 +139,8 @@ class LaneExecution:
         with self._changed:
             freed = 0
             for entry in self._inputs.values():
-                freed += sum(size for _, size in entry.waiting) + (entry.held_bytes or 0)
+                freed += sum(item.payload.nbytes for item in entry.waiting)
+                freed += entry.held_bytes or 0
                 entry.waiting.clear()
                 entry.held_bytes = None
         return freed
@@ -160,11 +160,12 @@ class LaneExecution:
             self._wait(lambda: bool(entry.waiting) or entry.has_ended)
             if not entry.waiting:
                 return None
-            value, size = entry.waiting.popleft()
-            entry.held_bytes = size
+            received = entry.waiting.popleft()
+            entry.held_bytes = received.payload.nbytes
         self.times.input_items += 1
-        self.times.input_bytes += size
-        return value
+        self.times.input_bytes += received.payload.nbytes
+        # Here, on the lane: a tensor of many strings would hold up the loop.
+        return received.value()
 
     def items(self, port: str) -> Iterator[Value]:
         """Iterates over `receive` until the end of the port."""
@@ -209,7 +210,7 @@ class LaneExecution:
 
     def check(self) -> None:
         """Returns while the execution goes on."""
-        self._note_progress(True)
+        self.note_progress(True)
         self._raise_if_ended()
 
     # --- called by the lane around the executor ---
@@ -246,13 +247,13 @@ class LaneExecution:
         self._raise_if_ended()
         if not is_ready():
             began = time.monotonic()
-            self._note_progress(False)
+            self.note_progress(False)
             while not is_ready():
                 timeout = None if self.deadline is None else max(self.remaining_seconds, 0.0)
                 self._changed.wait(timeout)
                 self._raise_if_ended()
             self.times.waited_seconds += time.monotonic() - began
-        self._note_progress(True)
+        self.note_progress(True)
 
     def _raise_if_ended(self) -> None:
         if self.is_cancelled:

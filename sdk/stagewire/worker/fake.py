@@ -17,6 +17,11 @@ item and when it sent it on.
 Run as `python -I -m stagewire.worker.fake`, it is a whole worker that hosts every executor's name.
 """
 
+from stagewire.worker.lifeline import bind_to_parent
+
+if __name__ == "__main__":
+    bind_to_parent()
+
 import ctypes
 import os
 import signal

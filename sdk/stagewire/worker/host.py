@@ -11,25 +11,21 @@ import functools
 import logging
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 
 import grpc
 
 from stagewire import WIRE_VERSION, status
-from stagewire.credit import Credit
-from stagewire.errors import StageError, StageNotResidentError
-from stagewire.limits import TOMBSTONE_SECONDS
 from stagewire.v1 import capability_pb2
 from stagewire.v1 import gateway_pb2 as pb
 from stagewire.wiretime import to_seconds
 from stagewire.worker.attest import attest_distributions, thread_settings
-from stagewire.worker.execution import LaneExecution
+from stagewire.worker.executions import Executions
 from stagewire.worker.executor import Executor
 from stagewire.worker.link import ControlLink, ItemLink
 from stagewire.worker.memory import MemoryUsage, make_meter
 from stagewire.worker.outbox import Outbox
-from stagewire.worker.stages import Stages
+from stagewire.worker.stages import Stages, fault
 from stagewire.worker.start import Start, read_start
 
 _log = logging.getLogger(__name__)
@@ -59,12 +55,12 @@ class Host:
         self._meter = make_meter()
         self._usage = MemoryUsage(0, 0)
         self._peak_bytes = 0
-        self._executions: dict[int, LaneExecution] = {}
-        self._tombstones: dict[int, float] = {}
         self._loop_progress = 0
         self._is_leaving = False
-        # Loads, proofs and releases are serial for the worker; measuring must not wait for them.
+        # Loads and releases are serial, so that each can be measured; neither proofs, each of its
+        # own stage, nor measuring wait for them.
         self._loader = concurrent.futures.ThreadPoolExecutor(1, "loader")
+        self._prover = concurrent.futures.ThreadPoolExecutor(thread_name_prefix="prover")
         self._measurer = concurrent.futures.ThreadPoolExecutor(1, "measurer")
         self._orders: set[asyncio.Task[None]] = set()
 
@@ -73,7 +69,10 @@ class Host:
         self._control = ControlLink(self._start.address)
         welcome = await self._control.greet(self._hello())
         self._outbox = Outbox(asyncio.get_running_loop())
-        self._stages = Stages(self._executors, self._outbox, self._meter, self._note_ended)
+        self._executions = Executions(self._control, self._outbox)
+        self._stages = Stages(
+            self._executors, self._outbox, self._meter, self._executions.note_ended
+        )
         self._items = ItemLink(self._start.address, welcome.exchange_token, self._outbox)
         interval = to_seconds(welcome.heartbeat_interval)
         tasks = [
@@ -141,30 +140,40 @@ class Host:
             self._loop_progress += 1
             kind = message.WhichOneof("message")
             if kind == "load_stage":
-                self._order(functools.partial(self._load, message.load_stage))
+                order = message.load_stage
+                self._order(order.stage_id, functools.partial(self._load, order))
             elif kind == "prove_stage":
-                self._order(functools.partial(self._stages.prove, message.prove_stage.stage_id))
+                stage_id = message.prove_stage.stage_id
+                prove = functools.partial(self._stages.prove, stage_id)
+                self._order(stage_id, prove, self._prover)
             elif kind == "release_stage":
-                self._order(functools.partial(self._stages.release, message.release_stage.stage_id))
+                stage_id = message.release_stage.stage_id
+                self._order(stage_id, functools.partial(self._stages.release, stage_id))
             elif kind == "cancel_execution":
-                self._cancel(message.cancel_execution.execution_id)
+                self._executions.cancel(message.cancel_execution.execution_id, self._stages)
             elif kind == "credit_grant":
-                grant = message.credit_grant
-                execution = self._executions.get(grant.execution_id)
-                if execution is not None:
-                    execution.grant(grant.port, grant.items, grant.size_bytes)
+                self._executions.grant(message.credit_grant)
             elif kind == "drain":
-                self._order(self._drain)
+                self._order("", functools.partial(self._drain, message.drain))
             elif kind == "shutdown":
                 break
         self._is_leaving = True
 
-    def _order(self, work: Callable[[], pb.AttachRequest]) -> None:
-        """Carries out one order on the loader thread, in turn, and answers it."""
+    def _order(
+        self,
+        stage_id: str,
+        work: Callable[[], pb.AttachRequest],
+        pool: concurrent.futures.Executor | None = None,
+    ) -> None:
+        """Carries out one order off the loop, on the loader thread in turn, and answers it."""
 
         async def carry_out() -> None:
             loop = asyncio.get_running_loop()
-            self._control.put(await loop.run_in_executor(self._loader, work))
+            try:
+                answer = await loop.run_in_executor(pool or self._loader, work)
+            except Exception as error:  # the outermost edge: the coordinator waits for an answer
+                answer = fault(stage_id, "could not be handled", error)
+            self._control.put(answer)
 
         task = asyncio.create_task(carry_out())
         self._orders.add(task)
@@ -180,106 +189,17 @@ class Host:
 
         return self._stages.load(order, report)
 
-    def _drain(self) -> pb.AttachRequest:
+    def _drain(self, order: pb.Drain) -> pb.AttachRequest:
         # Nothing new is admitted by the coordinator; what runs is on the lanes and ends by itself.
-        while self._executions:
-            time.sleep(0.01)
+        self._executions.wait_until_none(to_seconds(order.time_left))
         return pb.AttachRequest(drained=pb.Drained())
-
-    # --- items ---
 
     async def _take_items(self) -> None:
         while (received := await self._items.next_envelope()) is not None:
             self._loop_progress += 1
             envelope, payload = received
             for message in envelope.messages:
-                try:
-                    self._take(message, payload)
-                except StageError as error:
-                    self._fail(message.execution_id, error)
-
-    def _take(self, message: pb.ExchangeMessage, payload: memoryview) -> None:
-        kind = message.WhichOneof("message")
-        if kind == "start_execution":
-            self._begin(message.execution_id, message.start_execution)
-            return
-        execution = self._executions.get(message.execution_id)
-        if execution is None:
-            # Items of an execution that failed or was cancelled may still be under way.
-            return
-        if kind == "item":
-            execution.push(message.item, payload)
-        elif kind == "end_of_port":
-            execution.end(message.end_of_port.port)
-
-    def _begin(self, execution_id: int, start: pb.StartExecution) -> None:
-        if self._tombstones.pop(execution_id, None) is not None:
-            self._acknowledge_cancel(execution_id, 0)
-            return
-        lane = self._stages.lanes.get(start.stage_id)
-        if lane is None:
-            raise StageNotResidentError(f"stage {start.stage_id!r} is not loaded")
-        deadline = None
-        if start.HasField("time_left"):
-            deadline = time.monotonic() + to_seconds(start.time_left)
-        execution = LaneExecution(
-            execution_id,
-            self._stages.orders[start.stage_id],
-            deadline=deadline,
-            credits={grant.port: Credit(grant.items, grant.size_bytes) for grant in start.credits},
-            outbox=self._outbox,
-            acknowledge=self._acknowledge,
-            note_progress=lane.note_progress,
-        )
-        self._executions[execution_id] = execution
-        lane.put(execution)
-
-    def _fail(self, execution_id: int, error: StageError) -> None:
-        execution = self._executions.pop(execution_id, None)
-        if execution is not None:
-            execution.cancel()
-        self._outbox.put(
-            pb.ExchangeMessage(
-                execution_id=execution_id,
-                execution_failed=pb.ExecutionFailed(failure=status.to_message(error)),
-            )
-        )
-
-    def _acknowledge(self, execution_id: int, port: str, items: int, size_bytes: int) -> None:
-        self._control.put_threadsafe(
-            pb.AttachRequest(
-                credit_grant=pb.CreditGrant(
-                    execution_id=execution_id, port=port, items=items, size_bytes=size_bytes
-                )
-            )
-        )
-
-    def _cancel(self, execution_id: int) -> None:
-        execution = self._executions.get(execution_id)
-        if execution is not None:
-            execution.cancel()
-            lane = self._stages.lanes.get(execution.stage_id)
-            # One that waits in the queue would hold its inputs until those before it have ended.
-            if lane is not None and lane.withdraw(execution):
-                self._note_ended(execution, execution.drop_inputs())
-            return
-        now = time.monotonic()
-        self._tombstones = {key: until for key, until in self._tombstones.items() if until > now}
-        self._tombstones[execution_id] = now + TOMBSTONE_SECONDS
-
-    def _note_ended(self, execution: LaneExecution, freed_bytes: int) -> None:
-        was_known = self._executions.pop(execution.execution_id, None) is not None
-        if execution.is_cancelled and was_known:
-            self._acknowledge_cancel(execution.execution_id, freed_bytes)
-
-    def _acknowledge_cancel(self, execution_id: int, freed_bytes: int) -> None:
-        self._control.put_threadsafe(
-            pb.AttachRequest(
-                execution_cancelled=pb.ExecutionCancelled(
-                    execution_id=execution_id, freed_bytes=freed_bytes
-                )
-            )
-        )
+                self._executions.take(message, payload, self._stages)
 
     # --- heartbeat ---
 
@@ -298,10 +218,11 @@ class Host:
                         lanes=[
                             pb.LaneProgress(
                                 stage_id=lane.stage_id,
-                                progress=lane.progress,
-                                is_busy=lane.is_busy,
+                                progress=slot.progress,
+                                is_busy=slot.is_busy,
                             )
                             for lane in list(self._stages.lanes.values())
+                            for slot in lane.slots
                         ],
                         memory=pb.MemoryUsage(
                             anonymous_pss_bytes=self._usage.anonymous_pss_bytes,

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from stagewire import status
 from stagewire.errors import DeadlineExceededError, StageError, StageFaultError
@@ -19,6 +20,20 @@ _log = logging.getLogger(__name__)
 
 Ended = Callable[[LaneExecution, int], None]
 """Called on the lane's thread with an execution that holds nothing any more and the bytes freed."""
+
+
+@dataclass(slots=True)
+class Slot:
+    """One place of a lane, with the progress of its thread; only ever written by that thread."""
+
+    progress: int = 0
+    is_busy: bool = False
+    """Whether an executor runs and does not wait for input or credit."""
+
+    def note(self, is_busy: bool) -> None:
+        """Counts one step of an executor; `is_busy` says whether it now computes or waits."""
+        self.progress += 1
+        self.is_busy = is_busy
 
 
 class Lane:
@@ -35,8 +50,7 @@ class Lane:
     ) -> None:
         self.stage_id = stage_id
         self.stage = stage
-        self.progress = 0
-        self._busy = 0
+        self.slots = tuple(Slot() for _ in range(concurrency))
         self._outbox = outbox
         self._ended = ended
         self._rest = rest
@@ -44,16 +58,13 @@ class Lane:
         self._is_closed = False
         self._changed = threading.Condition()
         self._threads = [
-            threading.Thread(target=self._serve, name=f"lane-{stage_id}-{number}", daemon=True)
-            for number in range(concurrency)
+            threading.Thread(
+                target=self._serve, args=(slot,), name=f"lane-{stage_id}-{number}", daemon=True
+            )
+            for number, slot in enumerate(self.slots)
         ]
         for thread in self._threads:
             thread.start()
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether an executor runs and does not wait for input or credit."""
-        return self._busy > 0
 
     def put(self, execution: LaneExecution) -> None:
         """Queues one execution."""
@@ -77,23 +88,13 @@ class Lane:
         for thread in self._threads:
             thread.join()
 
-    def note_progress(self, is_busy: bool) -> None:
-        """Counts one step of an executor; `is_busy` says whether it now computes or waits."""
-        # The counter is only ever compared, so a lost increment of two threads does no harm.
-        self.progress += 1
-        current = threading.current_thread()
-        was_busy = getattr(current, "is_busy", False)
-        if was_busy != is_busy:
-            current.is_busy = is_busy  # type: ignore[attr-defined] # state of this thread alone
-            with self._changed:
-                self._busy += 1 if is_busy else -1
-
-    def _serve(self) -> None:
+    def _serve(self, slot: Slot) -> None:
         while (execution := self._next()) is not None:
             execution.times.started = time.monotonic()
-            self.note_progress(True)
+            execution.note_progress = slot.note
+            slot.note(True)
             failure = self._run(execution)
-            self.note_progress(False)
+            slot.note(False)
             self._conclude(execution, failure)
             if not self._queue:
                 self._rest()
@@ -123,7 +124,9 @@ class Lane:
             return error
         except MemoryError:
             return StageFaultError(f"stage {self.stage_id!r} ran out of memory on its input")
-        except Exception:  # the outermost edge of an executor: its failure must not end the lane
+        except BaseException:
+            # The outermost edge of an executor: whatever it raises, SystemExit too, must not end
+            # the lane.
             error_id = uuid.uuid4().hex[:12]
             _log.exception("execution failed stage=%s error_id=%s", self.stage_id, error_id)
             return StageFaultError(

@@ -5,10 +5,12 @@ All checks of ports, options and files name the stage, the field and what to wri
 
 import importlib.metadata
 import importlib.util
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from stagewire.errors import (
     FieldInvalidError,
@@ -19,6 +21,10 @@ from stagewire.errors import (
 from stagewire.ports import Port
 from stagewire.tensor import DataType
 from stagewire.worker.executor import Capability, StageOrder
+
+_LIBRARY_CHARACTERS: Final = 300
+_FOLDERS: Final = re.compile(r"""(?<![\w.])(?:[A-Za-z]:)?[\\/](?:[^\s\\/:*?"'<>|(),;]+[\\/])+""")
+"""Everything of an absolute path but its last part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,3 +249,21 @@ def library_capability(
         library_version=version,
         unavailable_reason=reason,
     )
+
+
+def library_text(error: BaseException, *paths: Path) -> str:
+    """Returns what a library said of a load, on one line and without paths of this machine.
+
+    It is for whoever reads why a stage could not be loaded. A failure of a run carries no text of a
+    library: let it pass, and the host logs it under an error id.
+
+    Args:
+        error: What the library raised.
+        paths: Files and folders that it was given; each is shown by its name.
+    """
+    text = " ".join(str(error).split())
+    for path in paths:
+        text = text.replace(str(path), path.name)
+    for folder in (sys.prefix, str(Path.home())):
+        text = text.replace(folder, "") if folder != "/" else text
+    return _FOLDERS.sub("", text)[:_LIBRARY_CHARACTERS]

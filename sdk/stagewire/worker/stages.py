@@ -58,7 +58,7 @@ class Stages:
             before = self._meter.measure(files).total_bytes
             stage = executor.load(order, report)
         except Exception as error:  # the outermost edge of an executor: the worker must answer
-            return _fault(message.stage_id, "could not be loaded", error)
+            return fault(message.stage_id, "could not be loaded", error)
         # What the load used for a moment is given back, or it would count as the stage's own.
         self._meter.trim()
         measured = self._meter.measure(files).total_bytes - before
@@ -91,11 +91,11 @@ class Stages:
         began = time.monotonic()
         lane, order = self.lanes.get(stage_id), self.orders.get(stage_id)
         if lane is None or order is None:
-            return _fault(stage_id, "is not loaded", StageNotResidentError("load it first"))
+            return fault(stage_id, "is not loaded", StageNotResidentError("load it first"))
         try:
             sent = prove_stage(lane.stage, order)
         except Exception as error:  # the outermost edge of an executor: the worker must answer
-            return _fault(stage_id, "could not run its example", error)
+            return fault(stage_id, "could not run its example", error)
         self._meter.trim()
         return pb.AttachRequest(
             stage_proved=pb.StageProved(
@@ -113,7 +113,7 @@ class Stages:
         lane = self.lanes.pop(stage_id, None)
         self.orders.pop(stage_id, None)
         if lane is None:
-            return _fault(stage_id, "is not loaded", StageNotResidentError("load it first"))
+            return fault(stage_id, "is not loaded", StageNotResidentError("load it first"))
         lane.close()
         lane.stage.release()
         self._meter.trim()
@@ -164,7 +164,7 @@ def to_order(message: pb.LoadStage) -> StageOrder:
     )
 
 
-def _fault(stage_id: str, what: str, error: Exception) -> pb.AttachRequest:
+def fault(stage_id: str, what: str, error: Exception) -> pb.AttachRequest:
     """Returns the answer to an order that failed; only typed failures keep their text."""
     failure = error if isinstance(error, StageError) else None
     if failure is None:

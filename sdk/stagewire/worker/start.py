@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import psutil
 
 from stagewire.v1 import capability_pb2
+from stagewire.worker.lifeline import bind_to_parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,7 @@ class Start:
 
 def read_start() -> Start:
     """Binds this process to its parent, reads the line and watches standard input from then on."""
-    if sys.platform == "linux":
-        from stagewire.worker.lifeline_linux import die_with_parent
-
-        die_with_parent()
+    bind_to_parent()
     line = sys.stdin.buffer.readline()
     if not line:
         raise SystemExit("standard input ended before the start line; workers are started by `up`")
@@ -49,9 +47,9 @@ def read_start() -> Start:
         environment_key=fields.get("environment_key", ""),
         distributions=tuple(fields.get("distributions", ())),
     )
+    bind_to_parent(start.parent_pid)
     if sys.platform == "linux":
-        from stagewire.worker.lifeline_linux import die_with_parent, end_with_input
+        from stagewire.worker.lifeline_linux import end_with_input
 
-        die_with_parent(start.parent_pid)
         end_with_input()
     return start

@@ -57,7 +57,7 @@ def test_a_plan_that_fits_is_placed_and_admitted(tmp_path):
         "coordinator",
         "worker:a",
         "stage:one",
-        "transport:p",
+        "transport:one",
     }
 
 

@@ -85,7 +85,7 @@ def test_a_socket_is_refused(root, monkeypatch):
 
 def test_a_hard_link_to_the_outside_is_refused(root, tmp_path):
     os.link(tmp_path / "secret", root / "link")
-    for within in (None, root):
+    for within in ((), [root]):
         with pytest.raises(PathForbiddenError, match="hard link"):
             open_inside(root, "link", links_within=within)
 
@@ -94,7 +94,7 @@ def test_a_hard_link_is_taken_when_all_its_names_lie_inside(root):
     os.link(root / "folder" / "model.bin", root / "link")
     with pytest.raises(PathForbiddenError, match="hard link"):
         open_inside(root, "link")
-    with open_inside(root, "link", links_within=root) as stream:
+    with open_inside(root, "link", links_within=[root]) as stream:
         assert stream.read() == b"weights"
 
 

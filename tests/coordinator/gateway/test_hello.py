@@ -42,6 +42,19 @@ async def test_a_worker_that_was_started_is_welcomed(caller, expected):
             {"environment": capability_pb2.EnvironmentAttestation(environment_key="key")},
             "ENVIRONMENT_STALE",
         ),
+        (
+            {
+                "environment": capability_pb2.EnvironmentAttestation(
+                    environment_key="key",
+                    distributions=[
+                        capability_pb2.DistributionAttestation(
+                            name="stagewire", version="1", record_sha256="cd"
+                        )
+                    ],
+                )
+            },
+            "ENVIRONMENT_STALE",
+        ),
     ],
 )
 async def test_another_worker_than_was_started_is_refused_and_the_start_fails(

@@ -1,6 +1,6 @@
 import pytest
 
-from coordinator.facts.ids import ConstraintId, Incarnation, PipelineId, PoolId, StageId, WorkerId
+from coordinator.facts.ids import ConstraintId, Incarnation, PoolId, StageId, WorkerId
 from coordinator.facts.proof import Grade
 from coordinator.ledger.budgets import (
     COORDINATOR_BYTES,
@@ -41,7 +41,9 @@ def make_stage(
 
 def make_plan(leaf: ConstraintId, *stages: StageBudget) -> tuple[Reservation, ...]:
     workers = [WorkerBudget(CPU, 90 * MIB)]
-    return plan_reservations(workers, stages, [TransportBudget(PipelineId("voice"), 3)], leaf)
+    return plan_reservations(
+        workers, stages, [TransportBudget(StageId("hear"), (8 * MIB,), 3)], leaf
+    )
 
 
 def reserved(ledger: Ledger, constraint: str) -> int:
@@ -54,7 +56,7 @@ def test_a_plan_is_the_sum_of_its_residents_requests_windows_and_processes():
 
     ledger.admit(make_plan(leaf, make_stage("hear", 260, per_request=8, concurrency=3)))
 
-    expected = COORDINATOR_BYTES + 90 * MIB + 260 * MIB + 24 * MIB + 3 * WINDOW_BYTES
+    expected = COORDINATOR_BYTES + 90 * MIB + 260 * MIB + 24 * MIB + 3 * 8 * MIB
     assert reserved(ledger, "machine:quota") == expected
     assert reserved(ledger, "machine:physical") == expected
 
@@ -112,16 +114,16 @@ def test_a_plan_that_does_not_fit_changes_nothing_and_shows_the_arithmetic():
     assert refusal.value.facts["missing_bytes"] == str(130 * MIB)
     assert str(refusal.value).splitlines() == [
         "it needs 830.0 MiB under machine:quota, which allows 700.0 MiB: 130.0 MiB are missing",
-        "  coordinator      resident    96.0 MiB  its own process",
-        "  worker:cpu       resident    90.0 MiB  process and libraries",
-        "  stage:hear       resident   260.0 MiB  weights and state",
-        "  stage:hear       request      8.0 MiB  1 request(s) at once",
-        "  stage:answer     resident   300.0 MiB  weights and state",
-        "  transport:voice  transport   24.0 MiB  windows of 3 edges",
-        "  loads            load        52.0 MiB  largest load, stage:hear; one at a time",
-        "  sum                         830.0 MiB",
-        "  limit                       700.0 MiB  machine:quota",
-        "  missing                     130.0 MiB",
+        "  coordinator     resident    96.0 MiB  its own process",
+        "  worker:cpu      resident    90.0 MiB  process and libraries",
+        "  stage:hear      resident   260.0 MiB  weights and state",
+        "  stage:hear      request      8.0 MiB  1 request(s) at once",
+        "  stage:answer    resident   300.0 MiB  weights and state",
+        "  transport:hear  transport   24.0 MiB  items under way, 3 request(s)",
+        "  loads           load        52.0 MiB  largest load, stage:hear; one at a time",
+        "  sum                        830.0 MiB",
+        "  limit                      700.0 MiB  machine:quota",
+        "  missing                    130.0 MiB",
         "smallest change that fits: raise --ram to 830MiB;"
         " or lower stages.answer.memory.resident by 130MiB",
     ]

@@ -18,12 +18,13 @@ from stagewire.envelope import open_envelope
 from stagewire.errors import (
     CancelledError,
     DeadlineExceededError,
+    ShuttingDownError,
     StageError,
     StageStartingError,
     WorkerLostError,
 )
 from stagewire.items import to_chunks
-from stagewire.limits import REMEMBERED_REQUESTS
+from stagewire.limits import REMEMBERED_REQUESTS, WINDOW_ITEMS
 from stagewire.tensor import DataType
 from stagewire.v1 import gateway_pb2 as pb
 from stagewire.wiretime import to_duration, to_seconds
@@ -361,3 +362,70 @@ async def test_draining_waits_and_then_cuts_short(bench):
 def test_ports_of_the_wire_are_ports_of_the_plan():
     port = ports.Port("x", DataType.FLOAT32, (ports.Dimension("n", 64),), True)
     assert ports.from_message(ports.to_message(port)) == port
+
+
+async def test_a_consumer_that_ends_early_does_not_hold_its_source_back(bench):
+    request, sink = bench.open()
+    bench.feed(request)
+    bench.give("one", request)
+    bench.end("two", request, 0)
+
+    for sequence in range(1, 2 * WINDOW_ITEMS):
+        bench.give("one", request, sequence)
+    request.end_inputs()
+    bench.end("one", request, 2 * WINDOW_ITEMS)
+
+    assert sink.has_finished
+
+
+async def test_credit_that_a_client_was_not_given_ends_its_request(bench):
+    request, sink = bench.open()
+    bench.feed(request)
+    bench.give("one", request)
+    bench.give("two", request)
+
+    request.give_back(Endpoint(None, "y"), 2, 32)
+
+    assert sink.error.reason == "PAYLOAD_CORRUPT"
+
+
+async def test_credit_that_a_worker_was_not_given_is_the_fault_of_its_stage(bench):
+    request, sink = bench.open()
+    bench.feed(request)
+
+    request.give_back(Endpoint("one", "x"), 5, 80)
+
+    assert sink.error.reason == "OUTPUT_CONTRACT"
+
+
+@pytest.mark.parametrize("what", ["credit", "end", "credit of an output that is not wanted"])
+async def test_a_port_that_does_not_exist_is_refused_by_name(bench, what):
+    outputs = ["y"]
+    request, sink = bench.open(outputs=outputs)
+    if what == "end":
+        request.take_end(Endpoint(None, "nope"), None)
+    else:
+        request.give_back(Endpoint(None, "nope"), 1, 1)
+
+    assert sink.error.reason == "FIELD_INVALID"
+    assert "nope" in sink.error.message
+
+
+async def test_a_request_without_a_deadline_gets_one_from_its_stages():
+    bench = Bench(deadlines=(0.05, 0.05))
+    _, sink = bench.open()
+
+    await until(lambda: sink.error is not None)
+
+    assert sink.error.reason == "DEADLINE_EXCEEDED"
+
+
+async def test_after_long_inputs_a_short_one_still_gets_its_chance(bench):
+    for seconds in (20, 20, 20, 20, 20, 0.2):
+        bench.histories["one"].note(seconds)
+
+    request, sink = bench.open(timeout_seconds=5)
+    bench.feed(request)
+
+    assert sink.error is None
+    request.fail(ShuttingDownError("the test has ended"))

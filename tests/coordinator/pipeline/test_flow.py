@@ -54,7 +54,29 @@ def test_an_output_that_nobody_takes_gives_its_credit_back_itself():
     it = flow()
     for item in items(WINDOW_ITEMS * 2):
         assert it.accept(item)
-        assert it.finish_unconsumed(16) == (1, 16)
+        assert it.take_credit() == (1, 16)
+
+
+def test_a_consumer_that_takes_nothing_more_holds_nobody_back():
+    it = flow(LEFT, RIGHT)
+    for item in items(3):
+        it.accept(item)
+    it.finish_items(LEFT, 3, 48)
+
+    assert it.close(RIGHT) == (3, 48)
+    assert [hop.target for hop in it.open_hops] == [LEFT]
+    assert it.close(LEFT) == (0, 0)
+    it.accept(next(items(1, start=3)))
+    assert it.take_credit() == (1, 16)
+
+
+@pytest.mark.parametrize(("items_done", "bytes_done"), [(2, 16), (1, 17), (1 << 40, 1 << 40)])
+def test_credit_for_what_never_came_is_refused(items_done, bytes_done):
+    it = flow(LEFT, RIGHT)
+    it.accept(next(items(1)))
+
+    with pytest.raises(PayloadCorruptError, match="gave back more"):
+        it.finish_items(LEFT, items_done, bytes_done)
 
 
 def test_a_source_that_sends_more_items_than_its_credit_is_refused():

@@ -226,6 +226,12 @@ async def test_a_start_line_that_could_block_is_not_sent(start):
         start("", message={"token": "x" * 5000})
 
 
+def test_an_order_shows_no_token_where_it_is_logged():
+    order = StartOrder(Path("python"), "module", Path("log"), 1, {"token": "secret"})
+
+    assert "secret" not in repr(order)
+
+
 async def test_only_the_main_thread_starts_processes(start):
     raised = []
 

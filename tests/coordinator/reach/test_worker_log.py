@@ -61,12 +61,21 @@ def test_an_earlier_log_is_continued_and_counts(tmp_path):
     assert last_lines(tmp_path / "w.log", 5) == ["first run", "second run"]
 
 
-def test_a_full_disk_stops_nothing_and_is_counted():
+def test_a_full_disk_stops_nothing_and_is_said_once(caplog):
     log = WorkerLog(Path("/dev/full"))
     log.append(b"lost\n")
+    log.append(b"too\n")
     log.close()
 
-    assert log.lost_bytes == 5
+    assert [record.getMessage() for record in caplog.records] == [
+        "log of worker incomplete path=/dev/full lost_bytes=9"
+    ]
+
+
+def test_of_a_log_that_is_whole_nothing_is_said(tmp_path, caplog):
+    write(tmp_path / "w.log", [b"kept\n"])
+
+    assert not caplog.records
 
 
 def test_a_link_in_place_of_the_log_is_not_followed(tmp_path):

@@ -6,7 +6,9 @@ import numpy as np
 import psutil
 import pytest
 
+from coordinator.serve.public import CoordinatorService
 from stagewire import frame
+from stagewire.errors import FieldInvalidError
 from stagewire.items import to_chunks
 from stagewire.limits import CHUNK_BYTES, MESSAGE_BYTES, WINDOW_ITEMS
 from stagewire.v1 import coordinator_pb2 as pb
@@ -363,3 +365,53 @@ async def test_an_executor_that_refuses_an_input_says_so_in_its_own_words(tmp_pa
 
         assert error.reason == "STAGE_FAULT"
         assert "refuses its input" in error.message
+
+
+async def test_a_chunk_over_its_limit_is_refused_and_harms_no_worker(tmp_path):
+    async with running(tmp_path, PLAN) as it:
+        for size in (CHUNK_BYTES + 1, MESSAGE_BYTES, MESSAGE_BYTES + 60_000):
+            item = tensor_pb2.Item(
+                port="x",
+                tensor=tensor_pb2.TensorDescriptor(
+                    data_type=12, shape=[4_000_000], size_bytes=16_000_000
+                ),
+                payload_size_bytes=size,
+                checksum=0,
+            )
+            message = frame.join(pb.InferRequest(item=item).SerializeToString(), [bytes(size)])
+
+            error = await it.failure(infer, it, opening(), message)
+
+            assert error.reason == "MESSAGE_TOO_BIG"
+        await answers_still(it)
+        assert it.attached("a").incarnation == 1
+
+
+async def test_a_unary_message_as_large_as_allowed_reaches_its_worker(tmp_path):
+    async with running(tmp_path, PLAN) as it:
+        value = np.ones((MESSAGE_BYTES - 100) // 4, np.float32)
+        result = await it.run("p", {"x": value[:400_000]})
+        assert np.array_equal(result.outputs["y"][0], value[:400_000])
+
+        # Too much for one answer, and no harm on the way to the worker.
+        chunk = next(iter(to_chunks("x", 0, value)))
+        chunk.item.payload_size_bytes = value.nbytes
+        message = pb.RunRequest(open=pb.InferOpen(pipeline="p"), items=[chunk.item])
+        error = await it.failure(
+            run, it, frame.join(message.SerializeToString(), [memoryview(value).cast("B")])
+        )
+
+        assert error.reason in ("MESSAGE_TOO_BIG", "PAYLOAD_CORRUPT", "OUTPUT_CONTRACT")
+        await answers_still(it)
+        assert it.attached("a").incarnation == 1
+
+
+async def test_a_client_that_opens_nothing_does_not_hold_its_call(tmp_path):
+    service = CoordinatorService(None, None, open_seconds=0.05)
+
+    async def silence():
+        await asyncio.Event().wait()
+        yield b""
+
+    with pytest.raises(FieldInvalidError, match="open"):
+        await anext(service.infer(silence(), None))

@@ -196,10 +196,14 @@ async def test_nobody_waits_for_ever_for_a_runner_that_broke(bench, caplog):
     life, runner = bench()
     life.start_error = RuntimeError("a fault of our own")
 
-    with pytest.raises(Exception, match="not supervised any more"):
+    with pytest.raises(Exception, match="could not be supervised"):
         await runner.first_outcome
 
-    assert runner.phase is WorkerPhase.FAILED
+    # Tried again like any other loss, and not beyond what the policy allows.
+    await until(lambda: runner.phase is WorkerPhase.FAILED)
+    life.start_error = None
+    runner.start_again()
+    await until(lambda: runner.phase is WorkerPhase.READY)
     assert "a fault of our own" in caplog.text
 
 

@@ -72,3 +72,11 @@ def test_a_stage_that_the_plan_does_not_name_has_no_limit():
     dog.beat([Lane(StageId("other"), 1, True)], 8)
 
     assert dog.complaint(9) is None
+
+
+def test_a_thread_that_hangs_does_not_hide_behind_its_siblings():
+    dog = watchdog()
+    for now in (0, 2, 4, 6):
+        dog.beat([Lane(ONE, 1, True, 0), Lane(ONE, now, True, 1)], now)
+
+    assert "'one' made no step for 6.0 s" in dog.complaint(6)

@@ -71,7 +71,6 @@ class Bench:
             credits={"y": credit or Credit(WINDOW_ITEMS, WINDOW_BYTES)},
             outbox=self.outbox,
             acknowledge=lambda *values: self.acknowledged.append(values),
-            note_progress=self.lane.note_progress,
         )
 
     def wait_for(self, count):
@@ -187,7 +186,7 @@ async def test_a_cancel_ends_a_wait_and_frees_what_was_held(bench):
     await it.until_ended()
 
     assert it.ended[0][1] <= 32
-    assert not it.lane.is_busy
+    assert not any(slot.is_busy for slot in it.lane.slots)
 
 
 async def test_a_lane_that_waits_for_input_is_not_busy_and_one_that_computes_is(bench):
@@ -203,13 +202,13 @@ async def test_a_lane_that_waits_for_input_is_not_busy_and_one_that_computes_is(
     it.lane.put(execution)
     feed(execution)
     await asyncio.to_thread(got_one.wait, SECONDS)
-    assert it.lane.is_busy
+    assert any(slot.is_busy for slot in it.lane.slots)
 
     may_go_on.set()
     execution.end("x")
     await it.until_ended()
 
-    assert not it.lane.is_busy
+    assert not any(slot.is_busy for slot in it.lane.slots)
 
 
 async def test_a_producer_waits_for_credit(bench):
@@ -299,3 +298,23 @@ async def test_an_output_of_the_wrong_form_is_told_to_the_executor_too(bench):
     await it.until_ended()
 
     assert "one" in caught[0].message
+
+
+async def test_an_executor_that_leaves_the_interpreter_fails_one_execution_and_not_the_lane(bench):
+    calls = []
+
+    def run(execution):
+        calls.append(execution.execution_id)
+        if len(calls) == 1:
+            raise SystemExit(3)
+        echo(execution)
+
+    it = bench(run)
+    for number in (1, 2):
+        execution = it.execution(number)
+        execution.end("x")
+        it.lane.put(execution)
+    await it.until_ended(2)
+
+    kinds = [message.WhichOneof("message") for message in await it.sent()]
+    assert kinds == ["execution_failed", "end_of_port", "execution_done"]

@@ -26,6 +26,7 @@ from stagewire.worker.order import (
     check_format,
     check_ports,
     library_capability,
+    library_text,
     single_file,
 )
 
@@ -79,7 +80,9 @@ class LlamacppExecutor:
         try:
             import xllamacpp
         except ImportError as error:
-            raise EnvironmentBrokenError(f"xllamacpp cannot be imported: {error}") from error
+            raise EnvironmentBrokenError(
+                f"xllamacpp cannot be imported: {library_text(error)}"
+            ) from error
         progress("mapping weights")
         parameters = _parameters(xllamacpp.CommonParams(), order, settings, model)
         # The library insists on a listener. It gets a socket in a folder of ours which is gone once
@@ -201,7 +204,8 @@ class _Answer:
                     f"the prompt has {needed} tokens and the context holds {held};"
                     " shorten it, or raise the stage's option 'context_tokens'"
                 )
-            raise StageFaultError(f"llama.cpp failed: {self._error.get('message', 'no reason')}")
+            # No class of the table: the host logs this text and tells a client its error id only.
+            raise RuntimeError(f"llama.cpp failed: {self._error}")
         if not self._is_finished:
             raise StageFaultError("llama.cpp ended an answer without saying why")
 

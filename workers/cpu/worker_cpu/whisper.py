@@ -20,6 +20,7 @@ from stagewire.worker.order import (
     check_format,
     check_ports,
     library_capability,
+    library_text,
     single_file,
 )
 
@@ -65,7 +66,9 @@ class WhisperExecutor:
         try:
             from faster_whisper import WhisperModel
         except ImportError as error:
-            raise EnvironmentBrokenError(f"faster-whisper cannot be imported: {error}") from error
+            raise EnvironmentBrokenError(
+                f"faster-whisper cannot be imported: {library_text(error)}"
+            ) from error
         progress("reading weights")
         try:
             model = WhisperModel(
@@ -79,7 +82,7 @@ class WhisperExecutor:
         except (RuntimeError, ValueError, OSError) as error:
             raise LoadFailedError(
                 f"stage {order.stage_id}: CTranslate2 refuses the model:"
-                f" {str(error).replace(str(folder), folder.name)}"
+                f" {library_text(error, folder)}"
             ) from error
         languages = model.supported_languages
         if settings.language not in (AUTOMATIC, *languages):

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from stagewire.errors import TensorMismatchError
 from stagewire.ports import Port
-from stagewire.tensor import DataType
+from stagewire.tensor import DataType, Value, data_type_of
 from stagewire.worker.executor import StageOrder
 
 ELEMENT_TYPES: Final = {
@@ -38,6 +40,33 @@ class GraphPort:
     """ONNX Runtime's own spelling."""
     shape: tuple[int | str, ...]
     """Extents: fixed ones as numbers, variable ones by name, which may be empty."""
+
+
+def check_fed(port: GraphPort, value: Value) -> None:
+    """Checks an item before it enters a graph, whose library would refuse it in words of its own.
+
+    Raises:
+        TensorMismatchError: it does not have the type or the shape of the graph's input.
+    """
+    data_type = data_type_of(value)
+    if port.data_type is not None and data_type is not port.data_type:
+        raise TensorMismatchError(
+            f"input {port.name!r} of the graph is {port.data_type.spelling};"
+            f" the item is {data_type.spelling}",
+            port=port.name,
+        )
+    shape = np.shape(value)
+    fits = len(shape) == len(port.shape) and all(
+        isinstance(wanted, str) or wanted == extent
+        for wanted, extent in zip(port.shape, shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join(str(extent) or "any" for extent in port.shape)
+        raise TensorMismatchError(
+            f"input {port.name!r} of the graph has the shape [{wanted}];"
+            f" the item has {list(shape)}",
+            port=port.name,
+        )
 
 
 def check_order(

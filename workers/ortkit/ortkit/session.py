@@ -8,21 +8,19 @@ from typing import Any, Final
 import numpy as np
 
 from ortkit.external import check_external_files
-from ortkit.graph import ELEMENT_TYPES, GraphPort
+from ortkit.graph import ELEMENT_TYPES, GraphPort, check_fed
 from stagewire.errors import (
     EnvironmentBrokenError,
     FormatUnsupportedError,
     LoadFailedError,
-    StageFaultError,
-    TensorMismatchError,
 )
 from stagewire.tensor import Value
+from stagewire.worker.order import library_text
 
 CPU_PROVIDER: Final = "CPUExecutionProvider"
 _SPINNING: Final = ("session.intra_op.allow_spinning", "session.inter_op.allow_spinning")
 _LOG_FATAL: Final = 4
 """Errors are raised; printed as well they would only fill the log."""
-_MESSAGE_CHARACTERS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def open_session(
         raise FormatUnsupportedError(f"{model.name} is not an ONNX model") from error
     except errors.every as error:
         raise LoadFailedError(
-            f"ONNX Runtime refuses {model.name}: {_message(error, model)}"
+            f"ONNX Runtime refuses {model.name}: {library_text(error, model)}"
         ) from error
     opened = list(session.get_providers())
     if opened[: len(settings.providers)] != list(settings.providers):
@@ -98,7 +96,6 @@ class Session:
 
     def __init__(self, session: Any) -> None:  # ONNX Runtime has no complete types
         self._session = session
-        self._errors = _errors()
         self.inputs: tuple[GraphPort, ...] = _graph_ports(session.get_inputs())
         self.outputs: tuple[GraphPort, ...] = _graph_ports(session.get_outputs())
 
@@ -124,18 +121,18 @@ class Session:
     def run(self, outputs: Sequence[str], feeds: Mapping[str, Value]) -> list[Value]:
         """Runs the graph once and returns the named outputs in their order.
 
+        What ONNX Runtime raises passes as it is: its text is for the log of the host, not for a
+        client.
+
         Raises:
-            TensorMismatchError: the graph refuses an input.
-            StageFaultError: the graph failed.
+            TensorMismatchError: an input does not have the type or shape of the graph's.
         """
-        try:
-            results = self._session.run(
-                list(outputs), {name: _fed(value) for name, value in feeds.items()}
-            )
-        except self._errors.bad_input as error:
-            raise TensorMismatchError(f"the graph refuses an input: {_message(error)}") from error
-        except self._errors.every as error:
-            raise StageFaultError(f"the graph failed: {_message(error)}") from error
+        for port in self.inputs:
+            if port.name in feeds:
+                check_fed(port, feeds[port.name])
+        results = self._session.run(
+            list(outputs), {name: _fed(value) for name, value in feeds.items()}
+        )
         return [_returned(result) for result in results]
 
     def close(self) -> None:
@@ -148,7 +145,6 @@ class _Errors:
     """ONNX Runtime's own exception classes, which share no base of their own."""
 
     not_a_model: tuple[type[Exception], ...]
-    bad_input: tuple[type[Exception], ...]
     every: tuple[type[Exception], ...]
 
 
@@ -162,7 +158,6 @@ def _errors() -> _Errors:
     )
     return _Errors(
         not_a_model=(state.InvalidProtobuf,),
-        bad_input=(state.InvalidArgument,),
         # The binding raises plain ones for arguments that it cannot convert.
         every=(*every, RuntimeError, ValueError),
     )
@@ -172,7 +167,9 @@ def _import_runtime() -> Any:  # ONNX Runtime has no complete types
     try:
         import onnxruntime
     except ImportError as error:
-        raise EnvironmentBrokenError(f"onnxruntime cannot be imported: {error}") from error
+        raise EnvironmentBrokenError(
+            f"onnxruntime cannot be imported: {library_text(error)}"
+        ) from error
     return onnxruntime
 
 
@@ -199,11 +196,3 @@ def _returned(result: Any) -> Value:  # an array, by the check of the ports
         return str(result[()])
     array: Value = result
     return array
-
-
-def _message(error: Exception, model: Path | None = None) -> str:
-    text = " ".join(str(error).split())
-    if model is not None:
-        # Paths of this machine are no business of a caller.
-        text = text.replace(str(model), model.name)
-    return text[:_MESSAGE_CHARACTERS]

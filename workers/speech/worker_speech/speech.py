@@ -18,6 +18,7 @@ from stagewire.worker.order import (
     check_ports,
     find_port,
     library_capability,
+    library_text,
     single_file,
 )
 
@@ -51,12 +52,15 @@ class SpeechExecutor:
             from piper.config import PiperConfig, SynthesisConfig
             from piper.voice import PiperVoice
         except ImportError as error:
-            raise EnvironmentBrokenError(f"piper-tts cannot be imported: {error}") from error
+            raise EnvironmentBrokenError(
+                f"piper-tts cannot be imported: {library_text(error)}"
+            ) from error
         try:
             config = PiperConfig.from_dict(described)
         except (KeyError, TypeError, ValueError) as error:
             raise LoadFailedError(
-                f"stage {order.stage_id}: the voice's .onnx.json is not one of Piper: {error!r}"
+                f"stage {order.stage_id}: the voice's .onnx.json is not one of Piper:"
+                f" look at {library_text(error)}"
             ) from error
         _check_config(order, options, config)
         speaker = options.integer("speaker", 0, low=0, high=max(config.num_speakers - 1, 0))
