@@ -39,7 +39,7 @@ class RunningCoordinator:
 @contextlib.contextmanager
 def running(plan: Path, state: Path, *, is_agreed: bool = False) -> Iterator[RunningCoordinator]:
     """Starts a coordinator and ends it with the block; its output goes to a file in `state`."""
-    state.mkdir(parents=True, exist_ok=True)
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
     command = [sys.executable, "-m", "coordinator.cli.main", "up"]
     command += ["--plan", str(plan), "--state", str(state)]
     if is_agreed:

@@ -56,7 +56,10 @@ def describe_start(
 
 def interpreter_seconds(environment: Environment) -> float:
     """Returns how long an interpreter needs until it has imported a worker."""
-    code = f"import os, {environment.worker_module}.__main__; os.write(1, b'.')"
+    code = (
+        f"import os, stagewire.worker.host, {environment.worker_module}.executors;"
+        " os.write(1, b'.')"
+    )
     start = time.perf_counter()
     with subprocess.Popen(
         [environment.python, "-I", "-c", code],

@@ -69,8 +69,9 @@ class Crew:
         """Makes every worker; `in_use` keeps their environments from being replaced."""
         self._make_life = make_life
         self._in_use = in_use
-        for worker, environment in environments.items():
-            self._make(worker, environment)
+        self._environments = dict(environments)
+        for worker in environments:
+            self._make(worker)
 
     def start(self) -> None:
         """Starts every worker."""
@@ -108,7 +109,8 @@ class Crew:
             if life.hosting.process is not None:
                 life.hosting.process.kill_group()
 
-    def _make(self, worker: WorkerId, environment: Environment) -> WorkerRunner:
+    def _make(self, worker: WorkerId) -> WorkerRunner:
+        environment = self._environments[worker]
         self._in_use.enter_context(environment.in_use())
         life = self.lives[worker] = self._make_life(worker, environment=environment)
         runner = self.runners[worker] = WorkerRunner(
@@ -133,7 +135,7 @@ class Crew:
             except _MAY_BE_DAMAGE as error:
                 await self._mend(worker, error)
         except StageError as error:
-            if not self._design.plan.workers[worker].optional:
+            if not self._is_optional(worker):
                 self._note_log(worker, error)
                 raise
             _log.warning("optional worker is not there worker=%s", worker)
@@ -144,19 +146,30 @@ class Crew:
         Raises:
             StageError: it was not, or could not, or the worker failed again.
         """
-        environment = await self._preparation.in_thread(self._preparation.mend, worker)
-        if environment is None:
-            raise error
-        _log.warning("environment built anew worker=%s reason=%s", worker, error.reason)
         before = self.runners[worker]
         before.stop()
         self._tasks[worker].cancel()
         await asyncio.wait([self._tasks[worker]])
-        runner = self._make(worker, environment)
-        runner.restarts = before.restarts + 1
-        runner.last_error = error
+        mended: Environment | None = None
+        try:
+            mended = await self._preparation.in_thread(self._preparation.mend, worker)
+        except StageError as worse:
+            error = worse
+        if mended is None and not self._is_optional(worker):
+            raise error
+        if mended is not None:
+            _log.warning("environment built anew worker=%s", worker)
+            self._environments[worker] = mended
+        runner = self._make(worker)
+        runner.restarts = max(before.restarts, 1)
+        runner.last_error = before.last_error
         self._start(worker)
+        if mended is None:
+            raise error
         await runner.first_outcome
+
+    def _is_optional(self, worker: WorkerId) -> bool:
+        return self._design.plan.workers[worker].optional
 
     def _note_log(self, worker: WorkerId, error: StageError) -> None:
         """Adds the end of a worker's log to its failure, for the operator: notes stay in here."""

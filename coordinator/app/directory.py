@@ -6,7 +6,7 @@ from coordinator.app.design import Design
 from coordinator.app.worker_life import WorkerLife
 from coordinator.facts.ids import StageId, WorkerId
 from coordinator.pipeline.history import StageHistory
-from coordinator.pipeline.request import HostedStage
+from coordinator.pipeline.hosted_stage import HostedStage
 from coordinator.supervise.runner import WorkerPhase, WorkerRunner
 from stagewire.errors import StageStartingError
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from coordinator.facts.ids import ExecutionId, PipelineId, RequestId, StageId
-from coordinator.pipeline.request import HostedStage, OutputSink, RunningRequest
+from coordinator.pipeline.hosted_stage import HostedStage
+from coordinator.pipeline.request import RunningRequest
+from coordinator.pipeline.sink import OutputSink
 from coordinator.pipeline.topology import Topology
 from stagewire.errors import (
     FieldInvalidError,

@@ -4,13 +4,11 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from coordinator.facts.ids import DeviceId, ExecutionId, RequestId, StageId, WorkerId
-from coordinator.facts.proof import Grade, Verdict
-from coordinator.gateway.incarnation import Attached
+from coordinator.facts.ids import ExecutionId, RequestId, StageId
 from coordinator.pipeline.flow import Flow
-from coordinator.pipeline.history import StageHistory
+from coordinator.pipeline.hosted_stage import HostedStage
+from coordinator.pipeline.sink import OutputSink
 from coordinator.pipeline.topology import Endpoint, Topology
 from stagewire.errors import (
     DeadlineExceededError,
@@ -22,45 +20,6 @@ from stagewire.items import payload_of
 from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import gateway_pb2, tensor_pb2
 from stagewire.wiretime import to_duration, to_seconds
-
-
-@dataclass(frozen=True, slots=True)
-class HostedStage:
-    """A stage that is ready, and the incarnation that hosts it."""
-
-    stage_id: StageId
-    attached: Attached
-    device: DeviceId
-    verdict: Verdict
-    grade: Grade
-    deadline_seconds: float
-    history: StageHistory
-
-    @property
-    def worker_id(self) -> WorkerId:
-        """Worker that hosts it."""
-        return self.attached.worker_id
-
-
-class OutputSink(Protocol):
-    """Where the outputs of a request go; called on the loop, must not block."""
-
-    def item(
-        self, port: str, item: tensor_pb2.Item, payload: memoryview, *, is_whole: bool
-    ) -> None:
-        """One chunk of an output item; `payload` is the chunk's own."""
-
-    def end(self, port: str, item_count: int) -> None:
-        """No more items follow on an output port."""
-
-    def input_credit(self, port: str, items: int, size_bytes: int) -> None:
-        """An input port may be sent more."""
-
-    def finished(self, request: "RunningRequest") -> None:
-        """The request ended well; last."""
-
-    def failed(self, error: StageError) -> None:
-        """The request failed; last."""
 
 
 @dataclass(slots=True)

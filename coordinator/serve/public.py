@@ -9,7 +9,8 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from coordinator.pipeline.engine import Engine
-from coordinator.pipeline.request import OutputSink, RunningRequest
+from coordinator.pipeline.request import RunningRequest
+from coordinator.pipeline.sink import OutputSink
 from coordinator.pipeline.topology import Endpoint
 from coordinator.serve.sinks import StreamSink, UnarySink
 from stagewire.channel import GenericRpcHandler, ServicerContext

@@ -116,8 +116,8 @@ def test_leaving_a_request_ends_it_in_the_model(voice):
 
     The model takes one request at a time, so the wait of the second tells how long the first kept
     it. Both waits are measured here, one after the other, because a number of seconds would be
-    about the machine; a few tries, because other programs may take the machine in between. Without a
-    cancel that reaches the model the second wait is at least as long, in every try.
+    about the machine; a few tries, because other programs may take it in between. Without a cancel
+    that reaches the model the second wait is at least as long, in every try.
     """
     tries = []
     for _ in range(3):

@@ -1,13 +1,10 @@
 """What a worker's project declares is what the worker says of itself."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
 import tomllib
-import uv
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 
@@ -21,29 +18,13 @@ print(json.dumps([dataclasses.asdict(row) for row in rows]))
 
 
 @pytest.mark.parametrize("worker", ["cpu", "speech"])
-def test_the_declaration_of_a_worker_is_what_it_describes(worker):
-    folder = WORKERS / worker
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT", "PYTHONPATH")
-    }
-    answer = subprocess.run(
-        [
-            *(uv.find_uv_bin(), "run", "--locked", "--directory", str(folder)),
-            *("python", "-c", ASK.format(module=f"worker_{worker}")),
-        ],
-        env=environment | {"UV_NO_CONFIG": "1"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+def test_the_declaration_of_a_worker_is_what_it_describes(run_python, worker):
+    answer = run_python(worker, "-c", ASK.format(module=f"worker_{worker}"))
     described = {
         (row["executor"], row["device"]): (set(row["formats"]), set(row["functions"]))
-        for row in json.loads(answer.stdout)
+        for row in json.loads(answer)
     }
-    project = tomllib.loads((folder / "pyproject.toml").read_text())
+    project = tomllib.loads((WORKERS / worker / "pyproject.toml").read_text())
     declared = {
         (row["executor"], row["device"]): (
             set(row.get("formats", ())),

@@ -342,7 +342,7 @@ class Heartbeat(google.protobuf.message.Message):
     """Rounds of the serving loop."""
     @property
     def lanes(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___LaneProgress]:
-        """One entry for each lane that has a stage."""
+        """One entry for each thread of each stage's lane, stages together."""
 
     @property
     def memory(self) -> global___MemoryUsage:
@@ -362,7 +362,7 @@ global___Heartbeat = Heartbeat
 
 @typing.final
 class LaneProgress(google.protobuf.message.Message):
-    """Progress of one lane."""
+    """Progress of one thread of a lane."""
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
 

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.artifacts.inspection import ProblemKind
 from coordinator.artifacts.progress import Phase
-from coordinator.artifacts.store import ArtifactStatus
+from coordinator.artifacts.store import ArtifactStatus, ArtifactStore
 from stagewire.errors import (
     ArtifactCorruptError,
     ArtifactMissingError,
@@ -244,3 +244,16 @@ def test_a_damaged_record_is_told_and_mended_by_a_pull(bench, text):
         bench.store.entries()
     bench.pull(artifact)
     assert len(bench.store.entries()) == 1
+
+
+def test_files_are_shown_without_links_where_the_cache_lies_behind_one(bench, tmp_path):
+    # The kernel names what a worker maps by its true path; its memory is found by that name.
+    artifact = bench.local()
+    bench.pull(artifact)
+    (tmp_path / "link").symlink_to(bench.root)
+
+    store = ArtifactStore(tmp_path / "link")
+
+    for path in (store.root, store.folder(artifact), *store.materialize(artifact).values()):
+        assert path == path.resolve()
+        assert path.exists()

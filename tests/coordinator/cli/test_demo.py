@@ -131,6 +131,24 @@ def test_a_kept_demo_is_asked_again_and_stopped_with_ctrl_c(program):
     wait_until_gone(workers)
 
 
+def test_a_second_ctrl_c_ends_the_demo_at_once_and_takes_its_folder_along(program):
+    demo = program.start("demo", "--fake", "--keep")
+    demo.wait_for("  coordinator run ")
+    workers = demo.children()
+    # What is stopped does not leave: the first Ctrl-C alone would take its time.
+    for worker in workers:
+        worker.suspend()
+    demo.send(signal.SIGINT)
+    demo.wait_for("once more to stop at once")
+    assert list(program.temporary.iterdir())
+
+    demo.send(signal.SIGINT)
+
+    assert demo.end() == ExitCode.INTERRUPTED
+    wait_until_gone(workers)
+    assert_nothing_is_left(program)
+
+
 def test_the_reply_is_played_by_the_player_that_is_there(program):
     tools = program.root / "tools"
     executable(tools, "aplay", f'/bin/echo "$@" > {program.root}/played')

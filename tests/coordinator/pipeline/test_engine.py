@@ -11,7 +11,7 @@ from coordinator.facts.proof import Grade, Verdict
 from coordinator.gateway.incarnation import Attached
 from coordinator.pipeline.engine import Engine, LaneLimit
 from coordinator.pipeline.history import StageHistory
-from coordinator.pipeline.request import HostedStage
+from coordinator.pipeline.hosted_stage import HostedStage
 from coordinator.pipeline.topology import Endpoint, make_topology
 from stagewire import ports
 from stagewire.envelope import open_envelope

@@ -57,4 +57,6 @@ def test_no_process_outlives_a_coordinator_that_is_killed_while_it_builds(checko
     coordinator.communicate()
 
     _, alive = psutil.wait_procs(family, timeout=SECONDS)
+    for process in alive:
+        process.kill()
     assert not alive

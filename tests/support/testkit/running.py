@@ -128,6 +128,7 @@ def make(
     *,
     timing: Timing = QUICK,
     restarts: RestartLimits = RESTARTS,
+    report: Callable[[str, str], None] = lambda _, __: None,
     **more: Any,
 ) -> Coordinator:
     """Returns a coordinator of a plan that is not up yet."""
@@ -135,7 +136,7 @@ def make(
     settings = Settings(
         path, folder / "state", folder / "cache", timing=timing, restarts=restarts, **more
     )
-    return Coordinator(settings, load_plan(path), lambda _, __: None)
+    return Coordinator(settings, load_plan(path), report)
 
 
 @contextlib.contextmanager

@@ -23,9 +23,11 @@ from stagewire.worker.order import (
     library_text,
     single_file,
 )
+from worker_cpu.fitted_window import SHORT_SAMPLES, fit_window
 
 FORMATS: Final = ("ct2:fp32", "ct2:fp16", "ct2:int8")
 SAMPLE_RATE: Final = 16_000
+WINDOW_SAMPLES: Final = 30 * SAMPLE_RATE
 INPUTS: Final = (PortRule("audio", DataType.FLOAT32, ranks=(1,)),)
 OUTPUTS: Final = (PortRule("text", DataType.UTF8),)
 COMPUTE_TYPES: Final = ("int8", "int8_float32", "int16", "bfloat16", "float32")
@@ -43,6 +45,13 @@ class WhisperSettings:
     beam_size: int
     compute_type: str
     prompt: str
+    window: str
+    """What is encoded: `full` 30 seconds, `fitted` what the item needs, `auto` by its length."""
+
+    def is_fitted(self, sample_count: int) -> bool:
+        """Whether an item of that length is encoded as long as it is."""
+        is_short = sample_count <= SHORT_SAMPLES
+        return self.window == "fitted" or (self.window == "auto" and is_short)
 
 
 class WhisperExecutor:
@@ -71,7 +80,7 @@ class WhisperExecutor:
             ) from error
         progress("reading weights")
         try:
-            model = WhisperModel(
+            model = fit_window(WhisperModel)(
                 str(folder),
                 device="cpu",
                 compute_type=settings.compute_type,
@@ -128,6 +137,7 @@ class WhisperStage:
         if not audio.size:
             return ""
         settings = self._settings
+        self._model.sample_count = audio.size if settings.is_fitted(audio.size) else WINDOW_SAMPLES
         segments, _ = self._model.transcribe(
             audio,
             language=None if settings.language == AUTOMATIC else settings.language,
@@ -165,6 +175,7 @@ def read_settings(order: StageOrder) -> WhisperSettings:
         beam_size=options.integer("beam_size", 1, low=1, high=10),
         compute_type=options.text("compute_type", "int8", choices=COMPUTE_TYPES),
         prompt=options.text("prompt", ""),
+        window=options.text("window", "auto", choices=("auto", "full", "fitted")),
     )
     options.finish()
     return settings
