@@ -113,6 +113,8 @@ class WorkerRunner:
             if not self.first_outcome.done():
                 # The first start is the operator's to judge: a plan that cannot come up is said so.
                 self.first_outcome.set_exception(error)
+                # Nobody waits any more when bring-up was cancelled; that is no lost failure.
+                self.first_outcome.exception()
             await self._pause(error)
         self._set(WorkerPhase.STOPPED)
 

@@ -1,6 +1,7 @@
 """The life of one worker, with processes that end when this test says so."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -217,3 +218,28 @@ async def test_a_cancel_ends_the_process_and_gives_everything_back(bench):
     await asyncio.wait([again])
 
     assert life.notes[-3:] == [("lose SHUTTING_DOWN", 2), ("closed", 2), ("settle", 2)]
+
+
+async def fail_alone():
+    life = Life()
+    life.start_error = WorkerStartError("the worker did not start")
+    runner = WorkerRunner(
+        WorkerId("a"),
+        life,
+        start_deadline_seconds=60,
+        limits=RestartLimits(intensity=0),
+        changed=lambda: None,
+        next_incarnation=lambda: Incarnation(1),
+    )
+    running = asyncio.create_task(runner.run())
+    await until(lambda: runner.phase is WorkerPhase.FAILED)
+    runner.stop()
+    await running
+
+
+async def test_a_first_failure_that_nobody_waits_for_any_more_is_no_fault(error_log):
+    await fail_alone()
+
+    # What was never asked for is told when it is collected.
+    gc.collect()
+    assert error_log == []
