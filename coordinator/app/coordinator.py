@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 from coordinator.app.crew import Crew
 from coordinator.app.design import Design, make_design
@@ -24,12 +25,12 @@ from coordinator.gateway.service import Gateway
 from coordinator.pipeline.engine import Engine, LaneLimit
 from coordinator.plan.loading import LoadedPlan
 from coordinator.reach.starting import process_starter
-from coordinator.serve.listener import Listener, management_listener, public_listener
-from coordinator.serve.operators import ManagementService
-from coordinator.serve.public import CoordinatorService
 from stagewire.endpoint import Endpoint, remove_endpoint
 from stagewire.errors import ShuttingDownError, WorkerUnknownError
 from stagewire.v1 import coordinator_pb2 as pb
+
+if TYPE_CHECKING:
+    from coordinator.serve.listener import Listener
 
 _log = logging.getLogger(__name__)
 
@@ -103,9 +104,14 @@ class Coordinator:
                 )
                 self._crew.make(environments, make_life, in_use)
                 self._make_engine(turns)
-                endpoint = await self._serve(stack, folder)
-                stack.push_async_callback(self._stop_workers)
+                # Workers first: their interpreters start while the services are imported.
                 self._crew.start()
+                try:
+                    endpoint = await self._serve(stack, folder)
+                except BaseException:
+                    await self._stop_workers()
+                    raise
+                stack.push_async_callback(self._stop_workers)
                 await self._crew.all_up()
                 _log.info("ready plan=%s address=%s", endpoint.plan, endpoint.address)
                 yield endpoint
@@ -162,6 +168,10 @@ class Coordinator:
         self._has_workers.set()
 
     async def _serve(self, stack: contextlib.AsyncExitStack, folder: StateFolder) -> Endpoint:
+        from coordinator.serve.listener import management_listener, public_listener
+        from coordinator.serve.operators import ManagementService
+        from coordinator.serve.public import CoordinatorService
+
         public = public_listener(self.settings.address, CoordinatorService(self.engine, self.view))
         management = management_listener("127.0.0.1:0", ManagementService(self))
         for listener in (public, management):
@@ -185,7 +195,7 @@ class Coordinator:
         # Memory may have come back: loads that wait for their turn look again.
         self._turns.tell()
 
-    async def _follow_health(self, listener: Listener) -> None:
+    async def _follow_health(self, listener: "Listener") -> None:
         """Says of everything and of every stage whether it can be used; follows processes."""
         while True:
             self._health_wanted.clear()

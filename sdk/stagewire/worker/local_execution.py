@@ -23,6 +23,7 @@ class LocalExecution:
     The caller uses `feed`, `end`, `grant`, `cancel` and `take`; the executor uses the rest.
     `credit` is the number of items that each output may send before `grant`; None for any number.
     A run that has sent `most_bytes` fails when it sends more: what it sends is kept.
+    Once every stream has `enough_items` and every other output its item, the run is cancelled.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class LocalExecution:
         *,
         credit: int | None = None,
         most_bytes: int | None = None,
+        enough_items: int | None = None,
         deadline_seconds: float = math.inf,
         refuses_outputs: bool = False,
     ) -> None:
@@ -43,6 +45,7 @@ class LocalExecution:
         self._taken = dict.fromkeys(self._outputs, 0)
         self._credit = dict.fromkeys(self._outputs, math.inf if credit is None else credit)
         self._bytes_left = math.inf if most_bytes is None else most_bytes
+        self._enough_items = enough_items
         self._deadline = time.monotonic() + deadline_seconds
         self._refuses_outputs = refuses_outputs
         self._is_cancelled = False
@@ -174,7 +177,16 @@ class LocalExecution:
             self._credit[port] -= 1
             self._bytes_left -= descriptor.size_bytes
             self._sent[port].append((value, _digest(payload)))
+            self._is_cancelled = self._is_cancelled or self._is_enough()
             self._changed.notify_all()
+
+    def _is_enough(self) -> bool:
+        if self._enough_items is None:
+            return False
+        return all(
+            len(self._sent[port]) >= (self._enough_items if rules.is_stream else 1)
+            for port, rules in self._outputs.items()
+        )
 
     def check(self) -> None:
         """Returns while the execution goes on."""

@@ -198,3 +198,20 @@ def test_a_lookup_that_fails_inside_a_stage_is_not_taken_for_an_absent_stage(loa
 
     assert answer.failure.reason == "LOAD_FAILED"
     assert "KeyError: 'weights'" in caplog.text
+
+
+def test_a_stage_that_could_go_on_for_long_is_ended_after_a_few_items():
+    order = StageOrder(
+        "writer", "test", "cpu", inputs=ORDER.inputs, outputs=(Port("y", DataType.UTF8, (), True),)
+    )
+    ended = []
+
+    def write(execution):
+        try:
+            while True:
+                execution.send("y", "word")
+        finally:
+            ended.append(True)
+
+    assert prove_stage(Stage(write), order) == "items out: 4 on y"
+    assert ended == [True]
