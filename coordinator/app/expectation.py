@@ -13,7 +13,7 @@ import tomllib
 from coordinator.devices.rows import CapabilityRow
 from coordinator.facts.ids import DeviceId, WorkerId
 from coordinator.plan.schema import Plan
-from stagewire.errors import EnvironmentBuildError
+from stagewire.errors import EnvironmentBuildError, PlanInvalidError
 
 
 def expected_rows(plan: Plan, root: Path, *, is_fake: bool) -> tuple[CapabilityRow, ...]:
@@ -21,6 +21,7 @@ def expected_rows(plan: Plan, root: Path, *, is_fake: bool) -> tuple[CapabilityR
 
     Raises:
         EnvironmentBuildError: a worker's project is missing or cannot be read.
+        PlanInvalidError: a worker is of another kind than its project.
     """
     rows: list[CapabilityRow] = []
     for name, worker in plan.workers.items():
@@ -28,17 +29,23 @@ def expected_rows(plan: Plan, root: Path, *, is_fake: bool) -> tuple[CapabilityR
         if worker.environment is None or is_fake:
             rows += _whatever_is_asked(plan, worker_id)
         else:
-            rows += _declared(worker_id, root / worker.environment)
+            rows += _declared(worker_id, worker.kind, root / worker.environment)
     return tuple(rows)
 
 
-def _declared(worker_id: WorkerId, folder: Path) -> Iterable[CapabilityRow]:
+def _declared(worker_id: WorkerId, kind: str, folder: Path) -> Iterable[CapabilityRow]:
     try:
         project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise EnvironmentBuildError(
             f"the project of worker {worker_id!r} cannot be read: {folder}", worker=worker_id
         ) from error
+    name = str(project.get("project", {}).get("name", ""))
+    if name != f"worker-{kind}":
+        raise PlanInvalidError(
+            f"workers.{worker_id}.kind: {kind} is not what {folder.name} holds, which is {name};"
+            f" write {name.removeprefix('worker-')}"
+        )
     # TOML values are checked by use, hence Any.
     declared: list[dict[str, Any]] = (
         project.get("tool", {}).get("stagewire", {}).get("executes", [])

@@ -14,7 +14,7 @@ from coordinator.app.settings import Settings, default_cache_folder
 from coordinator.cli.conversation import Conversation, read_question
 from coordinator.cli.holding import Holding
 from coordinator.cli.options import FakeOption, StateOption, YesOption, new_app
-from coordinator.cli.outputs import check_target
+from coordinator.cli.outputs import check_wav_target
 from coordinator.cli.playing import play, windows_spelling
 from coordinator.cli.progress import Progress
 from coordinator.cli.screen import Screen
@@ -92,7 +92,7 @@ class Demo:
         screen, settings = self._screen, self._settings
         inputs = read_question(self._question, settings.plan_path)
         if self._reply is not None:
-            check_target(self._reply)
+            check_wav_target(self._reply)
         progress = Progress(screen)
         coordinator = prepare(
             settings, screen, progress, is_agreed=is_agreed, is_agreed_unasked=True

@@ -20,6 +20,17 @@ from stagewire.tensor import Value
 SUFFIXES: Final = (".wav", ".npy", ".txt")
 
 
+def check_wav_target(path: Path) -> None:
+    """Checks that a file can be written as WAV.
+
+    Raises:
+        PathForbiddenError: it cannot, or its name says that it is something else.
+    """
+    if path.suffix.lower() != ".wav":
+        raise PathForbiddenError(f"the reply is a WAV file; name one that ends in .wav, not {path}")
+    check_target(path)
+
+
 def check_target(path: Path) -> None:
     """Checks that a file can be written before anything is computed for it.
 

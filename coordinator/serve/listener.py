@@ -16,6 +16,7 @@ from stagewire.errors import BindUnsafeError, StateHeldError
 
 _HEALTH: Final = "grpc.health.v1.Health"
 _GRACE_SECONDS: Final = 0.5
+_LAST_PORT: Final = 65_535
 
 
 class Listener:
@@ -81,7 +82,9 @@ def check_loopback(address: str) -> str:
     """
     host, _, port = address.rpartition(":")
     try:
-        is_loopback = ipaddress.ip_address(host.strip("[]")).is_loopback and port.isdigit()
+        is_loopback = ipaddress.ip_address(host.strip("[]")).is_loopback and (
+            port.isdigit() and int(port) <= _LAST_PORT
+        )
     except ValueError:
         is_loopback = False
     if not is_loopback:

@@ -103,7 +103,7 @@ class MediaInvalidError(Refusal):
 
     code = Code.INVALID_ARGUMENT
     reason = "MEDIA_INVALID"
-    recovery = "convert the file to the kind that the message names"
+    recovery = "do what the message says"
 
 
 class PipelineUnknownError(Refusal):
@@ -211,7 +211,7 @@ class ConstraintExceededError(Refusal):
     """A plan does not fit under one of the memory constraints; the arithmetic is in the message."""
 
     reason = "CONSTRAINT_EXCEEDED"
-    recovery = "free what the message names, lower a budget, or allow another device"
+    recovery = "free what the message names, or lower a budget"
 
 
 class MemoryBusyError(Fault):
@@ -229,7 +229,7 @@ class ArtifactMissingError(Refusal):
     """Files of an artifact are not in the cache and may not be fetched now."""
 
     reason = "ARTIFACT_MISSING"
-    recovery = "run `coordinator artifacts pull`"
+    recovery = "allow the download with `--yes`, or run `coordinator artifacts pull --plan FILE`"
 
 
 class ArtifactCorruptError(Refusal):
@@ -253,7 +253,7 @@ class PathForbiddenError(Refusal):
 
     code = Code.PERMISSION_DENIED
     reason = "PATH_FORBIDDEN"
-    recovery = "name a regular file inside the folder"
+    recovery = "do what the message says"
 
 
 class FormatUnsupportedError(Refusal):

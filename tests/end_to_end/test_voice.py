@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from stagewire.client import audio
@@ -141,3 +142,16 @@ def test_measured_memory_stays_within_the_budget_of_the_plan(voice):
     for worker in voice.placement().workers:
         print(f"{worker.worker_id}: {worker.peak_bytes >> 20} of {worker.reserved_bytes >> 20} MiB")
         assert 0 < worker.peak_bytes <= worker.reserved_bytes
+
+
+def test_no_library_keeps_or_sends_what_it_ran_on(voice):
+    voice.run("dictate", audio(SAMPLES / "librivox-0890.wav"), timeout=REQUEST_SECONDS)
+    children = psutil.Process().children(recursive=True)
+    workers = [it for it in children if any(part.startswith("worker_") for part in it.cmdline())]
+
+    assert len(workers) == 2
+    for worker in workers:
+        held = [file.path for file in worker.open_files()]
+        assert not [path for path in held if "DeveloperTools" in path or "onnxruntime.db" in path]
+        peers = {peer.raddr.ip for peer in worker.net_connections("inet") if peer.raddr}
+        assert peers == {"127.0.0.1"}

@@ -298,3 +298,9 @@ async def test_the_memory_of_a_lost_worker_is_charged_until_its_process_is_gone(
         states = [state for state, _ in seen]
         assert "quarantined" in states
         assert all(has_process for state, has_process in seen if state == "quarantined")
+
+
+async def test_a_port_that_does_not_exist_is_refused(tmp_path):
+    error = await refused(tmp_path, plans.single(), address="127.0.0.1:99999")
+
+    assert error.reason == "BIND_UNSAFE"

@@ -164,3 +164,12 @@ def test_without_a_player_the_demo_says_so(program):
     result = program.run("demo", "--fake", "--play", PATH="/nonexistent")
     assert result.returncode == 0, result.stderr
     assert "no player found; install one of paplay, aplay, pw-play, ffplay" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["reply.mp3", "reply", "reply.wav.npy"])
+def test_a_reply_that_is_named_as_something_else_is_refused(program, name):
+    result = program.run("demo", "--fake", "--output", program.root / name)
+
+    assert result.returncode == ExitCode.REFUSED
+    assert ".wav" in result.stderr
+    assert not list(program.root.glob("reply*"))

@@ -1,13 +1,20 @@
 """The resampler: what it passes, what it stops, and that pieces make no difference."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from stagewire.errors import FieldInvalidError
+from stagewire.ports import Dimension, Port
+from stagewire.tensor import DataType
+from stagewire.worker.local_execution import LocalExecution
+from worker_cpu.functions.executor import FunctionExecutor
 from worker_cpu.functions.resample import Resampler, to_mono
 
 pytestmark = pytest.mark.unit
 
+AUDIO = (Dimension("samples", 480_000),)
 USUAL_RATES = [8_000, 11_025, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000, 192_000]
 
 
@@ -81,3 +88,19 @@ def test_a_rate_that_makes_no_sense_is_refused_with_what_is_possible(rate):
 def test_channels_are_averaged():
     stereo = np.array([[0.0, 1.0], [1.0, 1.0]], np.float32)
     assert to_mono(stereo).tolist() == [0.5, 1.0]
+
+
+def test_audio_longer_than_the_plan_takes_is_the_callers_to_shorten(resample_order):
+    order = dataclasses.replace(
+        resample_order,
+        inputs=(Port("audio", DataType.FLOAT32, AUDIO), Port("rate", DataType.INT32)),
+        outputs=(Port("audio", DataType.FLOAT32, (Dimension("samples", 16_000),)),),
+    )
+    stage = FunctionExecutor().load(order, lambda phase: None)
+    execution = LocalExecution(order)
+    execution.feed_all(
+        {"audio": [np.zeros(48_000, np.float32)], "rate": [np.array(24_000, np.int32)]}
+    )
+
+    with pytest.raises(FieldInvalidError, match=r"2\.0 s long, the plan takes 1\.0 s"):
+        execution.run(stage)

@@ -170,6 +170,8 @@ def _import_runtime() -> Any:  # ONNX Runtime has no complete types
         raise EnvironmentBrokenError(
             f"onnxruntime cannot be imported: {library_text(error)}"
         ) from error
+    # Once more than the environment does: it collects, and sends, what it runs and where.
+    onnxruntime.disable_telemetry_events()
     return onnxruntime
 
 

@@ -113,6 +113,8 @@ class ResampleStage:
 
     def __init__(self, order: StageOrder) -> None:
         audio = next(port for port in order.inputs if port.name == "audio")
+        answer = next(port for port in order.outputs if port.name == "audio")
+        self._most_samples = answer.dimensions[0].max_extent
         self._rank = len(audio.dimensions)
         self._channels = 1
         if self._rank > 1 and not audio.dimensions[1].name:
@@ -143,6 +145,7 @@ class ResampleStage:
             mono = to_mono(np.asarray(audio))
             if resampler:
                 mono = np.concatenate([resampler.push(mono), resampler.finish()])
+            self._check_length(mono)
             execution.send("audio", mono)
             return
         for item in execution.items("audio"):
@@ -150,6 +153,14 @@ class ResampleStage:
             _send_some(execution, resampler.push(mono) if resampler else mono)
         if resampler:
             _send_some(execution, resampler.finish())
+
+    def _check_length(self, mono: Array) -> None:
+        if len(mono) > self._most_samples:
+            raise FieldInvalidError(
+                f"the audio is {len(mono) / TARGET_RATE:.1f} s long, the plan takes"
+                f" {self._most_samples / TARGET_RATE:.1f} s; send less",
+                seconds=round(len(mono) / TARGET_RATE, 1),
+            )
 
     def release(self) -> None:
         """Holds nothing."""
