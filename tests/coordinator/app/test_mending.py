@@ -77,7 +77,7 @@ def site(cache, tmp_path):
 
 def plan_of(worker, *script):
     plan = plans.single(*script)
-    plan["workers"]["a"] = {"kind": "cpu", "environment": str(worker)}
+    plan["workers"]["a"] = {"kind": "tiny", "environment": str(worker)}
     return plan
 
 
@@ -125,7 +125,7 @@ async def test_a_plan_comes_up_without_an_optional_worker_that_cannot_be_mended(
     worker, site, tmp_path
 ):
     plan = plans.chain(first=[deed("crash", on="load")])
-    plan["workers"]["a"] = {"kind": "cpu", "environment": str(worker), "optional": True}
+    plan["workers"]["a"] = {"kind": "tiny", "environment": str(worker), "optional": True}
     coordinator = coordinator_of(tmp_path, plan)
 
     async with coordinator.running() as endpoint:

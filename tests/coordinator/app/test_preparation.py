@@ -57,7 +57,7 @@ def coordinator(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path / "programs"))
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "pythons"))
     plan = plans.single()
-    plan["workers"]["a"] = {"kind": "cpu", "environment": str(tmp_path / "worker")}
+    plan["workers"]["a"] = {"kind": "tiny", "environment": str(tmp_path / "worker")}
     plan["workers"]["b"] = dict(plan["workers"]["a"])
     plan["stages"]["two"] = plans.stage("b")
     plan["pipelines"]["q"] = plans.pipeline({"x": "two.x"}, {"y": "two.y"})
