@@ -22,6 +22,7 @@ from coordinator.app.worker_life import WorkerLife
 from coordinator.devices.memory import probe_memory
 from coordinator.facts.ids import WorkerId
 from coordinator.gateway.service import Gateway
+from coordinator.gateway.tasks import end_task
 from coordinator.pipeline.engine import Engine, LaneLimit
 from coordinator.plan.loading import LoadedPlan
 from coordinator.reach.starting import process_starter
@@ -178,7 +179,7 @@ class Coordinator:
             await listener.start()
             stack.push_async_callback(listener.stop)
         health = asyncio.create_task(self._follow_health(public))
-        stack.push_async_callback(_end, health)
+        stack.push_async_callback(end_task, health)
         endpoint = Endpoint(
             address=public.address,
             token=public.token,
@@ -220,9 +221,3 @@ class Coordinator:
         await self._crew.stop()
         self.view.has_stopped = True
         self.view.changed()
-
-
-async def _end(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task

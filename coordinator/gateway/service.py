@@ -1,7 +1,6 @@
 """The Attach and Exchange calls: messages become events of one incarnation."""
 
 import asyncio
-import contextlib
 import hmac
 import secrets
 from collections.abc import AsyncIterator
@@ -14,6 +13,7 @@ from google.protobuf.message import DecodeError
 from coordinator.facts.ids import Incarnation, WorkerId
 from coordinator.gateway.guard import Guard
 from coordinator.gateway.incarnation import Attached
+from coordinator.gateway.tasks import end_task
 from stagewire import WIRE_VERSION
 from stagewire.channel import ServicerContext, make_server
 from stagewire.envelope import open_envelope
@@ -124,11 +124,10 @@ class Gateway:
             while (order := await attached.next_order()) is not None:
                 yield order
         finally:
-            reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await reader
+            # Before the reader, whose own failure must not keep the token good.
             self._exchanges.pop(exchange_token, None)
             attached.fence(WorkerLostError(f"worker {attached.worker_id!r} left"))
+            await end_task(reader)
 
     def _admit(self, hello: pb.Hello) -> tuple[Attached, str, "asyncio.Future[Attached]"]:
         """Checks a Hello against what was started; a token is valid once."""
@@ -170,10 +169,8 @@ class Gateway:
             while (envelope := await attached.next_envelope()) is not None:
                 yield envelope
         finally:
-            reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await reader
             attached.fence(WorkerLostError(f"worker {attached.worker_id!r} left"))
+            await end_task(reader)
 
 
 def check_hello(hello: pb.Hello, expectation: Expectation) -> None:

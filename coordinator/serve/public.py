@@ -1,13 +1,13 @@
 """CoordinatorService: runs pipelines for clients, and says what runs where."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Final, Protocol, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError
 
+from coordinator.gateway.tasks import end_task
 from coordinator.pipeline.engine import Engine
 from coordinator.pipeline.request import RunningRequest
 from coordinator.pipeline.sink import OutputSink
@@ -107,9 +107,7 @@ class CoordinatorService:
         finally:
             # Also reached when the client has gone: then nobody reads, and what runs must end.
             running.fail(CancelledError("the caller went away"))
-            reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await reader
+            await end_task(reader)
 
     async def get_placement(
         self, _request: pb.GetPlacementRequest, _context: ServicerContext

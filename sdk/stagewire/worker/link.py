@@ -83,8 +83,3 @@ class ItemLink:
         if not isinstance(message, bytes):
             return None
         return open_envelope(message, pb.ExchangeResponse())
-
-    async def close(self) -> None:
-        """Ends the call and its connection."""
-        self._call.cancel()
-        await self._channel.close(grace=None)
