@@ -58,6 +58,7 @@ class Preparation:
         """Whether what is missing may be fetched; set once somebody agreed."""
         self._mending = threading.Lock()
         self._mended: dict[Path, Environment | None] = {}
+        self._found: dict[Path, Environment] = {}
         self.store = ArtifactStore(settings.cache_folder)
         self._builder = EnvironmentBuilder(
             settings.cache_folder,
@@ -96,7 +97,10 @@ class Preparation:
             if version is not None
         ]
         for folder in folders:
-            if self._builder.find(folder) is None:
+            environment = self._builder.find(folder)
+            if environment is not None:
+                self._found[folder] = environment
+            else:
                 estimate: DownloadEstimate = self._builder.plan_download(folder)
                 found.append(
                     Download(f"environment {estimate.name}", estimate.size_bytes, estimate.licence)
@@ -139,8 +143,10 @@ class Preparation:
             if self._settings.is_fake:
                 found[worker] = fake_environment()
             elif worker in folders:
-                found[worker] = self._builder.ensure(
-                    folders[worker], is_download_allowed=self.is_download_allowed
+                # What was ready when the downloads were looked for is not looked for again.
+                folder = folders[worker]
+                found[worker] = self._found.get(folder) or self._builder.ensure(
+                    folder, is_download_allowed=self.is_download_allowed
                 )
             else:
                 found[worker] = self._foreign(worker)

@@ -45,14 +45,6 @@ class PipelineGraph:
     output_types: Mapping[PortRef, PortType]
     """Rules of every output port of every stage, connected or not."""
 
-    def edges_from(self, port: PortRef) -> tuple[Edge, ...]:
-        """Returns the edges that carry the items of an output port."""
-        return tuple(edge for edge in self.edges if edge.source == port)
-
-    def edges_into(self, stage: StageId) -> tuple[Edge, ...]:
-        """Returns the edges that feed a stage."""
-        return tuple(edge for edge in self.edges if edge.target.stage == stage)
-
 
 def build_graph(plan: Plan, pipeline_id: str) -> PipelineGraph:
     """Returns the graph of one pipeline.

@@ -9,7 +9,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from coordinator.facts.ids import StageId, WorkerId
 from coordinator.plan.artifact_spec import ArtifactSpec, ExamplesSpec, FileSpec
 from coordinator.plan.fields import (
     ArtifactName,
@@ -157,7 +156,3 @@ class Plan(Spec):
     """Graphs of stages by name."""
     policies: PoliciesSpec = PoliciesSpec()
     """What placement optimises and keeps free."""
-
-    def stages_of(self, worker: WorkerId) -> tuple[StageId, ...]:
-        """Returns the stages that a worker may host, in the order of the plan."""
-        return tuple(name for name, stage in self.stages.items() if worker in stage.workers)

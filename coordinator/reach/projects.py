@@ -1,5 +1,6 @@
 """Worker folders as they stand in a checkout: pyproject.toml, uv.lock, projects beside them."""
 
+import functools
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
@@ -137,7 +138,7 @@ def _licence_text(licence: Any) -> str:
 def _read_toml(path: Path, remedy: str) -> tuple[Mapping[str, Any], bytes]:
     try:
         content = path.read_bytes()
-        return tomllib.loads(content.decode()), content
+        return _parsed(content), content
     except OSError as error:
         raise EnvironmentBuildError(
             f"{path.parent.name}/{path.name} cannot be read ({error.strerror}); {remedy}"
@@ -146,3 +147,9 @@ def _read_toml(path: Path, remedy: str) -> tuple[Mapping[str, Any], bytes]:
         raise EnvironmentBuildError(
             f"{path.parent.name}/{path.name} is not valid TOML: {error}"
         ) from error
+
+
+@functools.lru_cache(maxsize=16)
+def _parsed(content: bytes) -> Mapping[str, Any]:
+    # A lock takes longer to parse than everything else that a start reads, and is read repeatedly.
+    return tomllib.loads(content.decode())

@@ -23,7 +23,7 @@ def test_a_plan_is_read_with_its_defaults(small):
     assert (hear.threads, hear.keep, hear.memory.resident) == (1, "resident", 0)
     assert loaded.plan.policies.os_reserve == 2 << 30
     assert loaded.plan.workers["cpu"].memory.resident == 90 << 20
-    assert loaded.plan.stages_of("cpu") == ("hear", "answer")
+    assert [stage.workers for stage in loaded.plan.stages.values()] == [("cpu",), ("cpu",)]
 
 
 def test_a_later_refusal_can_name_the_line_of_a_field(small):
