@@ -218,6 +218,8 @@ class Coordinator:
 
     async def _stop_workers(self) -> None:
         self.engine.fail_all(ShuttingDownError("the coordinator stopped"))
-        await self._crew.stop()
-        self.view.has_stopped = True
-        self.view.changed()
+        try:
+            await self._crew.stop()
+        finally:
+            self.view.has_stopped = True
+            self.view.changed()

@@ -93,7 +93,11 @@ class Crew:
             await asyncio.gather(*waits, return_exceptions=True)
 
     async def stop(self) -> None:
-        """Asks every worker to leave; ends those that do not in time."""
+        """Asks every worker to leave; ends those that do not in time.
+
+        Raises:
+            WorkerStuckError: a killed process did not end; everything else is done by then.
+        """
         for runner in self.runners.values():
             runner.stop()
         leave = self._settings.timing.leave
@@ -102,6 +106,9 @@ class Crew:
         for task in waiting:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        for runner in self.runners.values():
+            if runner.stuck is not None:
+                raise runner.stuck
 
     def kill(self) -> None:
         """Ends every worker at once."""

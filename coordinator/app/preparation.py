@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,12 +125,15 @@ class Preparation:
                 done = format_size(progress.done_bytes)
                 self._report(f"model {name}", f"{progress.phase} {done}{total}")
 
+            size, began = self.store.missing_bytes(artifact), time.monotonic()
             self.store.pull(
                 artifact,
                 self._loaded.folder,
                 tell,
                 is_network_allowed=self.is_download_allowed,
             )
+            took = time.monotonic() - began
+            self._report(f"model {name}", f"fetched {format_size(size)} in {took:.0f} s")
 
     def environments(self) -> Mapping[WorkerId, Environment]:
         """Builds or finds the environment of every worker.

@@ -8,10 +8,11 @@ import time
 from pathlib import Path
 from typing import Final
 
-from stagewire.endpoint import FILE_NAME, Endpoint, remove_endpoint, write_endpoint
+from stagewire import endpoint
+from stagewire.endpoint import LOCK_NAME, Endpoint, remove_endpoint, write_endpoint
 from stagewire.errors import DiskFullError, PathForbiddenError, StateHeldError
 
-_LOCK: Final = "lock"
+LOGS_NAME: Final = "logs"
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _PATIENCE_SECONDS: Final = 0.5
 _RETRY_SECONDS: Final = 0.02
@@ -19,18 +20,7 @@ _RETRY_SECONDS: Final = 0.02
 
 def is_held(path: Path) -> bool:
     """Whether a coordinator holds a state folder now."""
-    try:
-        descriptor = os.open(path / _LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        # Shared: any number may look at once, and whoever starts meanwhile tries again.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return endpoint.is_held(path) is True
 
 
 def _take(descriptor: int) -> None:
@@ -70,7 +60,7 @@ class StateFolder:
             self._require_private()
             self.logs.mkdir(mode=0o700, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._descriptor = os.open(self.path / _LOCK, flags, 0o600)
+            self._descriptor = os.open(self.path / LOCK_NAME, flags, 0o600)
         except OSError as error:
             raise PathForbiddenError(
                 f"the state folder {self.path} cannot be used: {error.strerror}; name another"
@@ -86,7 +76,7 @@ class StateFolder:
                 " `coordinator down`, or name another folder with --state"
             ) from error
         # Whoever reads it while this one starts must not look for the one that was killed.
-        (self.path / FILE_NAME).unlink(missing_ok=True)
+        endpoint.remove_left(self.path)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -106,7 +96,7 @@ class StateFolder:
             )
         if not found.st_mode & _OTHERS:
             return
-        if not (self.path / _LOCK).is_file():
+        if not (self.path / LOCK_NAME).is_file():
             raise PathForbiddenError(
                 f"the state folder {self.path} is open to other users; close it with"
                 f" `chmod 700 {shlex.quote(str(self.path))}`, or name another with --state"
@@ -117,16 +107,16 @@ class StateFolder:
     @property
     def logs(self) -> Path:
         """Folder of the logs of the workers."""
-        return self.path / "logs"
+        return self.path / LOGS_NAME
 
-    def publish(self, endpoint: Endpoint) -> None:
+    def publish(self, published: Endpoint) -> None:
         """Says where this coordinator answers.
 
         Raises:
             DiskFullError: the file cannot be written.
         """
         try:
-            write_endpoint(self.path, endpoint)
+            write_endpoint(self.path, published)
         except OSError as error:
             raise DiskFullError(
                 f"the endpoint file in {self.path} cannot be written: {error.strerror}"

@@ -13,6 +13,7 @@ from coordinator.app.preparation import checkout_root
 from coordinator.devices.cpu import probe_cpu
 from coordinator.devices.doctor import Check, Examination, examine
 from coordinator.devices.host import cpu_row
+from coordinator.devices.loopback import probe_loopback
 from coordinator.devices.memory import probe_memory
 from coordinator.devices.rows import CapabilityRow, DeviceRow, Route
 from coordinator.devices.storage import probe_shared_memory, probe_storage
@@ -34,6 +35,7 @@ def examine_machine(cache_folder: Path, needed_bytes: int) -> tuple[Check, ...]:
                 needed_bytes,
                 probe_shared_memory(),
                 uv_version(),
+                probe_loopback(),
             )
         )
     )

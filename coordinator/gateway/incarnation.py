@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -255,7 +254,3 @@ class Attached:
             elif kind == "execution_failed":
                 self.forget(message.execution_id)
                 events.failed(from_message(message.execution_failed.failure))
-
-    def running(self) -> Iterator[int]:
-        """Iterates over the ids of executions that have not ended."""
-        return iter(tuple(self._executions))

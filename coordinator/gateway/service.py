@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from coordinator.facts.ids import Incarnation, WorkerId
 from coordinator.gateway.guard import Guard
 from coordinator.gateway.incarnation import Attached
-from coordinator.gateway.tasks import end_task
+from coordinator.gateway.tasks import end_task, first_message
 from stagewire import WIRE_VERSION
 from stagewire.channel import ServicerContext, make_server
 from stagewire.envelope import open_envelope
@@ -102,11 +102,7 @@ class Gateway:
         self, messages: AsyncIterator[bytes], _context: ServicerContext
     ) -> AsyncIterator[pb.AttachResponse]:
         """Registers one incarnation and carries its control messages."""
-        try:
-            first = await asyncio.wait_for(anext(aiter(messages), None), self._hello_seconds)
-        except TimeoutError:
-            raise FieldInvalidError(f"no Hello came within {self._hello_seconds:g} s") from None
-        hello = parse_control(first or b"")
+        hello = parse_control(await first_message(messages, "Hello", self._hello_seconds))
         if hello.WhichOneof("message") != "hello":
             raise FieldInvalidError("the first message of Attach must be Hello")
         attached, exchange_token, future = self._admit(hello.hello)

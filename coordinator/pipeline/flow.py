@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from coordinator.pipeline.topology import Endpoint, Source
+from stagewire.chunks import ChunkOrder, transport_of
 from stagewire.credit import Credit
 from stagewire.errors import PayloadCorruptError, StageError, TensorMismatchError
-from stagewire.items import ChunkOrder, transport_of
 from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import tensor_pb2 as pb
 

@@ -10,13 +10,13 @@ from coordinator.pipeline.flow import Flow
 from coordinator.pipeline.hosted_stage import HostedStage
 from coordinator.pipeline.sink import OutputSink
 from coordinator.pipeline.topology import Endpoint, Topology
+from stagewire.chunks import payload_of
 from stagewire.errors import (
     DeadlineExceededError,
     FieldInvalidError,
     OutputContractError,
     StageError,
 )
-from stagewire.items import payload_of
 from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import gateway_pb2, tensor_pb2
 from stagewire.wiretime import to_duration, to_seconds

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from coordinator.facts.ids import PipelineId, StageId
 from coordinator.facts.ports import PortType
+from stagewire.descriptor import DataType
 from stagewire.ports import Dimension, Port
-from stagewire.tensor import DataType
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from stagewire.errors import WorkerStartError
 _READ_BYTES: Final = 64 << 10
 _LAST_READS: Final = 16
 """Reads of what a dead process left in its pipe: enough for a full one, should others write on."""
+_REAP_SECONDS: Final = 0.05
 _NO_CORE_DUMP: Final = (1, 1)
 """Not zero: one byte also stops the kernel from piping a core to a program, which zero does not."""
 
@@ -174,7 +175,12 @@ class LinuxProcess:
         self._loop.remove_reader(self._pidfd)
         # Before it is reaped: its id still stands for its group and for nothing else.
         self.kill_group()
-        self._exit_status = ExitStatus.from_return_code(self._popen.wait())
+        return_code = self._popen.poll()
+        if return_code is None:
+            # A debugger that traces it is told first, and the loop must not wait for that.
+            self._loop.call_later(_REAP_SECONDS, self._on_end)
+            return
+        self._exit_status = ExitStatus.from_return_code(return_code)
         os.close(self._pidfd)
         for _ in range(_LAST_READS):
             if self._output is None or not self._drain(self._output):

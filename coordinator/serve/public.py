@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 import grpc
-from google.protobuf.message import DecodeError
 
-from coordinator.gateway.tasks import end_task
+from coordinator.gateway.tasks import end_task, first_message
 from coordinator.pipeline.engine import Engine
 from coordinator.pipeline.request import RunningRequest
 from coordinator.pipeline.sink import OutputSink
@@ -15,21 +14,13 @@ from coordinator.pipeline.topology import Endpoint
 from coordinator.serve.sinks import StreamSink, UnarySink
 from stagewire.channel import GenericRpcHandler, ServicerContext
 from stagewire.errors import CancelledError, FieldInvalidError, MessageTooBigError, StageError
-from stagewire.frame import split
-from stagewire.limits import (
-    CHUNK_BYTES,
-    HEADER_BYTES,
-    MESSAGE_BYTES,
-    WINDOW_BYTES,
-    WINDOW_ITEMS,
-)
+from stagewire.frame import read_message
+from stagewire.limits import CHUNK_BYTES, WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import coordinator_pb2 as pb
 
 SERVICE: Final = "stagewire.v1.CoordinatorService"
 _OPEN_SECONDS: Final = 30.0
 """Time between the begin of Infer and its `open`: a silent caller must not hold a call for ever."""
-
-Parsed = TypeVar("Parsed", pb.RunRequest, pb.InferRequest)
 
 
 class StateSource(Protocol):
@@ -74,7 +65,7 @@ class CoordinatorService:
 
     async def run(self, message: bytes, context: ServicerContext) -> bytes:
         """Runs a pipeline on one item a port."""
-        request, payload = parse(message, pb.RunRequest())
+        request, payload = read_message(message, pb.RunRequest(), FieldInvalidError)
         sink = UnarySink()
         running = self._open(request.open, sink, context)
         sink.attach(running)
@@ -90,11 +81,8 @@ class CoordinatorService:
         self, messages: AsyncIterator[bytes], context: ServicerContext
     ) -> AsyncIterator[bytes]:
         """Runs a pipeline while items come in and go out."""
-        try:
-            first = await asyncio.wait_for(anext(aiter(messages), None), self._open_seconds)
-        except TimeoutError:
-            raise FieldInvalidError(f"no `open` came within {self._open_seconds:g} s") from None
-        opened, _ = parse(first or b"", pb.InferRequest())
+        first = await first_message(messages, "`open`", self._open_seconds)
+        opened, _ = read_message(first, pb.InferRequest(), FieldInvalidError)
         if not opened.HasField("open"):
             raise FieldInvalidError("the first message of Infer must be `open`")
         sink = StreamSink()
@@ -147,29 +135,6 @@ class CoordinatorService:
         )
 
 
-def parse(message: bytes, empty: Parsed) -> tuple[Parsed, memoryview]:
-    """Parses a message without its payload; returns it and a view of the payload.
-
-    Raises:
-        FieldInvalidError: the bytes are no such message.
-        MessageTooBigError: it has too much beside its payload.
-    """
-    header, payload = split(message)
-    if payload.nbytes > MESSAGE_BYTES:
-        raise MessageTooBigError(
-            f"a message carries {payload.nbytes} bytes, {MESSAGE_BYTES} are allowed; send chunks"
-        )
-    if len(header) > HEADER_BYTES:
-        raise MessageTooBigError(
-            f"a message has {len(header)} bytes beside its payload, {HEADER_BYTES} are allowed"
-        )
-    try:
-        empty.MergeFromString(bytes(header))
-    except DecodeError as error:
-        raise FieldInvalidError("the message cannot be parsed") from error
-    return empty, payload
-
-
 async def _read(running: RunningRequest, messages: AsyncIterator[bytes]) -> None:
     """Takes what a client sends; whatever ends that early ends the request."""
     try:
@@ -185,7 +150,7 @@ async def _take_all(running: RunningRequest, messages: AsyncIterator[bytes]) -> 
     """Takes every message. A stream that ends without a word is a client that has gone."""
     has_ended_all = False
     async for message in messages:
-        request, payload = parse(message, pb.InferRequest())
+        request, payload = read_message(message, pb.InferRequest(), FieldInvalidError)
         kind = request.WhichOneof("message")
         if kind == "item":
             if request.item.payload_size_bytes > CHUNK_BYTES:

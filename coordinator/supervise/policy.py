@@ -24,6 +24,8 @@ class RestartLimits:
     period_seconds: float = 60.0
     calm_seconds: float = 60.0
     """Time READY after which earlier losses are forgotten."""
+    end_seconds: float = 5.0
+    """Time that a killed process gets to end; one in the hands of a driver may never do so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from stagewire.errors import (
     WorkerHungError,
     WorkerLostError,
     WorkerStartError,
+    WorkerStuckError,
 )
 
 _log = logging.getLogger(__name__)
@@ -40,6 +41,10 @@ class WorkerPhase(enum.StrEnum):
 
 class Process(Protocol):
     """A started process, as far as supervision needs it."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
 
     async def wait(self) -> object:
         """Waits until the process has ended and its group is gone; returns how, as text."""
@@ -85,6 +90,8 @@ class WorkerRunner:
         self.incarnation = Incarnation(0)
         self.restarts = 0
         self.last_error: StageError | None = None
+        self.stuck: WorkerStuckError | None = None
+        """Set while a killed process does not end, and for good when a stop did not wait for it."""
         self.first_outcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._life = life
         self._start_deadline = start_deadline_seconds
@@ -93,11 +100,11 @@ class WorkerRunner:
         self._next_incarnation = next_incarnation
         self._history = RestartHistory()
         self._woken = asyncio.Event()
-        self._is_stopping = False
+        self._stopping = asyncio.Event()
 
     async def run(self) -> None:
         """Runs incarnation after incarnation until stopped."""
-        while not self._is_stopping:
+        while not self._stopping.is_set():
             try:
                 error = await self._live()
             except Exception:  # the outermost edge of a task: nobody may wait for it for ever
@@ -105,16 +112,13 @@ class WorkerRunner:
                 error = InternalFaultError(
                     f"worker {self.worker!r} could not be supervised; the log has the cause"
                 )
-                self._life.settle(self.incarnation)
-            if self._is_stopping:
+                if self.stuck is None:
+                    self._life.settle(self.incarnation)
+            if self._stopping.is_set():
                 break
             self.last_error = error
             _log.warning("worker lost worker=%s reason=%s %s", self.worker, error.reason, error)
-            if not self.first_outcome.done():
-                # The first start is the operator's to judge: a plan that cannot come up is said so.
-                self.first_outcome.set_exception(error)
-                # Nobody waits any more when bring-up was cancelled; that is no lost failure.
-                self.first_outcome.exception()
+            self._fail_first(error)
             await self._pause(error)
         self._set(WorkerPhase.STOPPED)
 
@@ -125,7 +129,7 @@ class WorkerRunner:
 
     def stop(self) -> None:
         """Makes `run` end after the present incarnation; the caller cancels it to end at once."""
-        self._is_stopping = True
+        self._stopping.set()
         self._woken.set()
 
     async def _live(self) -> StageError:
@@ -144,10 +148,52 @@ class WorkerRunner:
         finally:
             # Everybody is told at once, also by a stop; memory returns only with the process.
             self._life.lose(incarnation, error)
-            await process.aclose()
-            await ended
-            self._life.settle(incarnation)
+            ending = asyncio.ensure_future(self._end(incarnation, process, ended))
+            try:
+                await asyncio.shield(ending)
+            finally:
+                # A cancel cuts the life short, not its end, which has a limit of its own.
+                await ending
         return error
+
+    async def _end(
+        self, incarnation: Incarnation, process: Process, ended: "asyncio.Future[object]"
+    ) -> None:
+        """Ends the process and waits until it is gone, at a stop no longer than its limit."""
+        closed = asyncio.ensure_future(process.aclose())
+        try:
+            await _first_of(closed, timeout_seconds=self._limits.end_seconds)
+            if not closed.done():
+                self._note_stuck(process.pid)
+                stopping = asyncio.ensure_future(self._stopping.wait())
+                await _first_of(closed, stopping)
+                stopping.cancel()
+            if closed.done():
+                await closed
+                await ended
+                self.stuck = None
+                self._life.settle(incarnation)
+        finally:
+            closed.cancel()
+            ended.cancel()
+
+    def _note_stuck(self, pid: int) -> None:
+        """Says that a process does not end. Its memory stays charged, its worker takes nothing."""
+        self.stuck = self.last_error = WorkerStuckError(
+            f"process {pid} of worker {self.worker!r} did not end within"
+            f" {self._limits.end_seconds:g} s after it was killed; its memory stays reserved",
+            worker=self.worker,
+        )
+        _log.error("process did not end worker=%s pid=%s", self.worker, pid)
+        self._fail_first(self.stuck)
+        self._set(WorkerPhase.FAILED)
+
+    def _fail_first(self, error: StageError) -> None:
+        """Ends the first start: a plan that cannot come up is the operator's to judge."""
+        if not self.first_outcome.done():
+            self.first_outcome.set_exception(error)
+            # Nobody waits any more when bring-up was cancelled; that is no lost failure.
+            self.first_outcome.exception()
 
     async def _until_lost(
         self, incarnation: Incarnation, ended: "asyncio.Future[object]"

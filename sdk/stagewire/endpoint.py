@@ -1,7 +1,9 @@
 """The endpoint file: where a running coordinator answers, and the tokens that it accepts.
 
 The coordinator writes it when it is ready and removes it when it stops. It lies in the state
-folder, readable by its owner alone, because whoever can read it can use the coordinator.
+folder, readable by its owner alone, because whoever can read it can use the coordinator. Beside it
+lies a lock that a coordinator holds as long as it lives: the kernel lets go of it, so that neither
+a file that was left nor another process with the same id is taken for a coordinator.
 """
 
 import contextlib
@@ -19,6 +21,7 @@ from stagewire.errors import CoordinatorUnreachableError, PathForbiddenError
 from stagewire.limits import ENDPOINT_BYTES
 
 FILE_NAME: Final = "endpoint.json"
+LOCK_NAME: Final = "lock"
 # Windows has no such flags, and there the folder of the user is what protects the file.
 _NO_FOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT: Final[int] = getattr(os, "O_NONBLOCK", 0)
@@ -71,24 +74,85 @@ def write_endpoint(folder: Path, endpoint: Endpoint) -> Path:
 def remove_endpoint(folder: Path, pid: int) -> None:
     """Removes the endpoint file if that process wrote it, so that a successor keeps its own."""
     with contextlib.suppress(CoordinatorUnreachableError, PathForbiddenError):
-        if read_endpoint(folder).pid == pid:
+        if _read(folder).pid == pid:
             (folder / FILE_NAME).unlink(missing_ok=True)
 
 
+def remove_left(folder: Path) -> None:
+    """Removes the endpoint file of a coordinator that is gone, finished or not."""
+    for path in (folder / FILE_NAME, *folder.glob(f".{FILE_NAME}.*")):
+        path.unlink(missing_ok=True)
+
+
+def is_held(folder: Path) -> bool | None:
+    """Whether a coordinator holds a state folder now; None where that cannot be told."""
+    if sys.platform == "win32":
+        return None
+    # There is none on Windows.
+    import fcntl
+
+    try:
+        flags = os.O_RDONLY | os.O_CLOEXEC | _NO_FOLLOW | _NO_WAIT
+        descriptor = os.open(folder / LOCK_NAME, flags)
+    except OSError:
+        return None
+    try:
+        # Shared: any number may look at once, and whoever starts meanwhile tries again.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def read_endpoint(folder: Path) -> Endpoint:
-    """Reads the endpoint file of a state folder.
+    """Returns the endpoint of the coordinator that runs on a state folder.
 
     Raises:
-        CoordinatorUnreachableError: there is none, or it cannot be understood.
-        PathForbiddenError: it is not a regular file of this user that is closed to others.
+        CoordinatorUnreachableError: none runs there, or its file cannot be understood.
+        PathForbiddenError: the file is not a regular one of this user that is closed to others.
     """
+    endpoint = _read(folder)
+    if is_held(folder) is False:
+        # It may have ended in order between the two looks, and taken the file along.
+        endpoint = _read(folder)
+        raise CoordinatorUnreachableError(
+            f"the coordinator that wrote {folder / FILE_NAME} is not running any more: process"
+            f" {endpoint.pid} with the plan {endpoint.plan!r} ended without a word, as when it is"
+            " killed; start it again with `coordinator up --plan FILE`"
+        )
+    return endpoint
+
+
+def explain_silence(folder: Path, asked: Endpoint) -> CoordinatorUnreachableError:
+    """Returns why the coordinator of an endpoint does not answer, as its state folder shows it."""
+    try:
+        found = read_endpoint(folder)
+    except CoordinatorUnreachableError as error:
+        return error
+    except PathForbiddenError as error:
+        return CoordinatorUnreachableError(f"no coordinator answers; {error.message}")
+    if found != asked:
+        return CoordinatorUnreachableError(
+            f"the coordinator was started again since, as process {found.pid}; connect again"
+        )
+    if is_held(folder) is None:
+        return CoordinatorUnreachableError(f"no coordinator answers at {asked.address}")
+    return CoordinatorUnreachableError(
+        f"the coordinator of the plan {asked.plan!r}, process {asked.pid}, runs but does not answer"
+        f" at {asked.address}; wait until it does, or end it with `coordinator down`"
+    )
+
+
+def _read(folder: Path) -> Endpoint:
     path = folder / FILE_NAME
     try:
         descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT)
     except FileNotFoundError:
-        raise CoordinatorUnreachableError(
-            f"no coordinator has written {path}; start one with `coordinator up --plan FILE`"
-        ) from None
+        raise _absent(folder) from None
     except OSError as error:
         raise PathForbiddenError(f"{path} cannot be opened: {error.strerror}") from None
     try:
@@ -104,6 +168,18 @@ def read_endpoint(folder: Path) -> Endpoint:
         raise CoordinatorUnreachableError(
             f"{path} is not an endpoint file of this version; start the coordinator again"
         ) from None
+
+
+def _absent(folder: Path) -> CoordinatorUnreachableError:
+    if is_held(folder):
+        return CoordinatorUnreachableError(
+            f"a coordinator that holds the state folder {folder} does not answer yet; it does from"
+            " the first start of a worker on, so wait for it"
+        )
+    return CoordinatorUnreachableError(
+        f"no coordinator is running on the state folder {folder}, which has no {FILE_NAME}; start"
+        " one with `coordinator up --plan FILE`, or name its state folder"
+    )
 
 
 def _check_owner(path: Path, status: os.stat_result) -> None:

@@ -1,25 +1,25 @@
 """Envelopes of Exchange: several messages joined into one, with the payloads of their items."""
 
 from collections import deque
-from typing import TypeAlias, TypeVar
-
-from google.protobuf.message import DecodeError
+from typing import Final, TypeAlias, TypeVar
 
 from stagewire.errors import PayloadCorruptError
-from stagewire.frame import join, split
-from stagewire.limits import CHUNK_BYTES, ENVELOPE_MESSAGES
+from stagewire.frame import join, read_message
+from stagewire.limits import CHUNK_BYTES, ENVELOPE_MESSAGES, HEADER_BYTES
 from stagewire.v1 import gateway_pb2 as pb
 
 Waiting: TypeAlias = "deque[tuple[pb.ExchangeMessage, memoryview | None]]"
 """Messages that wait to leave, each with the payload that its item points into."""
 
 Envelope = TypeVar("Envelope", pb.ExchangeRequest, pb.ExchangeResponse)
+_FIELD_BYTES: Final = 4
+"""Tag and length of a message inside an envelope, which is shorter than two MiB."""
 
 
 def take_envelope(waiting: Waiting, envelope: Envelope) -> bytes:
     """Moves as many messages as one envelope holds out of the queue; returns it in wire form."""
     payloads: list[memoryview] = []
-    size = 0
+    size = header_bytes = 0
     while waiting and len(envelope.messages) < ENVELOPE_MESSAGES:
         message, payload = waiting[0]
         if payload is not None:
@@ -27,6 +27,11 @@ def take_envelope(waiting: Waiting, envelope: Envelope) -> bytes:
             if payloads and size + payload.nbytes > CHUNK_BYTES:
                 break
             message.item.payload_offset_bytes = size
+        # The first always fits here too: no single message comes near the limit of them all.
+        header_bytes += message.ByteSize() + _FIELD_BYTES
+        if envelope.messages and header_bytes > HEADER_BYTES:
+            break
+        if payload is not None:
             payloads.append(payload)
             size += payload.nbytes
         waiting.popleft()
@@ -39,10 +44,6 @@ def open_envelope(message: bytes, envelope: Envelope) -> tuple[Envelope, memoryv
 
     Raises:
         PayloadCorruptError: the bytes are no envelope.
+        MessageTooBigError: there is more of them than any envelope has.
     """
-    header, payload = split(message)
-    try:
-        envelope.MergeFromString(bytes(header))
-    except DecodeError as error:
-        raise PayloadCorruptError("the bytes are no envelope") from error
-    return envelope, payload
+    return read_message(message, envelope, PayloadCorruptError)

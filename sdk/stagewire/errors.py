@@ -189,6 +189,13 @@ class BindUnsafeError(Refusal):
     exit_code = ExitCode.UNSAFE_CONFIGURATION
 
 
+class LoopbackDownError(Refusal):
+    """This machine cannot talk to itself, as in a network namespace that nobody set up."""
+
+    reason = "LOOPBACK_DOWN"
+    recovery = "bring the loopback interface up with `ip link set lo up`"
+
+
 # --- plans ------------------------------------------------------------------------------------
 
 
@@ -363,6 +370,14 @@ class WorkerHungError(Fault):
     recovery = "send it again if it may run twice; the worker is started again by itself"
 
 
+class WorkerStuckError(Fault):
+    """A worker was killed and its process does not end; its memory stays reserved."""
+
+    code = Code.UNAVAILABLE
+    reason = "WORKER_STUCK"
+    recovery = "see what the process waits for, a driver or a disk; the machine's restart ends it"
+
+
 class WorkerStartError(Fault):
     """A worker did not start."""
 
@@ -401,7 +416,7 @@ class CoordinatorUnreachableError(Fault):
 
     code = Code.UNAVAILABLE
     reason = "COORDINATOR_UNREACHABLE"
-    recovery = "start one with `coordinator up --plan FILE`"
+    recovery = "start one with `coordinator up --plan FILE`, unless the message says that one runs"
 
 
 class ShuttingDownError(Fault):

@@ -6,9 +6,14 @@ machine). The result is the message's own encoding: generated code of any langua
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
-from stagewire.errors import PayloadCorruptError
+from google.protobuf.message import DecodeError, Message
+
+from stagewire.errors import MessageTooBigError, PayloadCorruptError, StageError
+from stagewire.limits import HEADER_BYTES, MESSAGE_BYTES
+
+Read = TypeVar("Read", bound=Message)
 
 PAYLOAD_FIELD: Final = 15
 OVERHEAD_BYTES: Final = 11
@@ -59,6 +64,32 @@ def split(message: bytes) -> tuple["bytes | memoryview", memoryview]:
     if len(pieces) == 1:
         return pieces[0], payload
     return b"".join(pieces), payload
+
+
+def read_message(message: bytes, empty: Read, failure: type[StageError]) -> tuple[Read, memoryview]:
+    """Parses what came from a peer without its payload; returns it and a view of the payload.
+
+    Raises:
+        MessageTooBigError: it has too much payload, or too much beside it.
+        StageError: the bytes are no such message; of the class `failure`.
+    """
+    try:
+        header, payload = split(message)
+    except PayloadCorruptError as error:
+        raise failure(error.message) from error
+    if payload.nbytes > MESSAGE_BYTES:
+        raise MessageTooBigError(
+            f"a message carries {payload.nbytes} bytes, {MESSAGE_BYTES} are allowed; send chunks"
+        )
+    if len(header) > HEADER_BYTES:
+        raise MessageTooBigError(
+            f"a message has {len(header)} bytes beside its payload, {HEADER_BYTES} are allowed"
+        )
+    try:
+        empty.MergeFromString(bytes(header))
+    except DecodeError as error:
+        raise failure("a message cannot be parsed") from error
+    return empty, payload
 
 
 def _skip(view: memoryview, wire_type: int, position: int) -> tuple[int, int]:

@@ -12,8 +12,8 @@ MESSAGE_BYTES: Final = 4 << 20
 CONTROL_MESSAGE_BYTES: Final = 16 << 10
 """Largest message on Attach."""
 HEADER_BYTES: Final = 64 << 10
-"""Largest part of a client's message beside its payload: a million empty fields fit into one
-message, and each would become an object."""
+"""Largest part of a client's message or of an envelope beside its payload: a million empty fields
+fit into one message, and each would become an object."""
 METADATA_BYTES: Final = 8 << 10
 """Largest metadata of one call."""
 
@@ -56,7 +56,8 @@ AUDIO_CHANNELS: Final = 64
 AUDIO_RATE: Final = 768_000
 IMAGE_PIXELS: Final = 64 << 20
 TEXT_BYTES: Final = 1 << 20
-"""Largest item of texts or byte strings, and largest text that is read from a file."""
+"""Most bytes of the texts or byte strings of one item, without the lengths between them; largest
+text that is read from a file."""
 ENDPOINT_BYTES: Final = 16 << 10
 """Largest endpoint file."""
 

@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
+from stagewire.descriptor import DataType, TensorDescriptor, element_size, string_lengths_bytes
 from stagewire.errors import FieldInvalidError, MessageTooBigError, TensorMismatchError
-from stagewire.limits import TEXT_BYTES, WINDOW_BYTES, WINDOW_ITEMS
-from stagewire.tensor import DataType, TensorDescriptor, element_size
+from stagewire.limits import STRING_ELEMENTS, TEXT_BYTES, WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import tensor_pb2 as pb
 
 
@@ -36,9 +36,9 @@ class Port:
     @property
     def largest_bytes(self) -> int:
         """Bytes of the largest item that passes; texts have a limit of their own."""
-        if self.data_type.is_string:
-            return TEXT_BYTES
         count = math.prod(dimension.max_extent for dimension in self.dimensions)
+        if self.data_type.is_string:
+            return TEXT_BYTES + string_lengths_bytes(min(count, STRING_ELEMENTS))
         return count * element_size(self.data_type)
 
     @property
@@ -56,9 +56,12 @@ class Port:
             MessageTooBigError: a text is over its limit.
             TensorMismatchError: type, rank or an extent differs; the message names both sides.
         """
-        if self.data_type.is_string and descriptor.size_bytes > TEXT_BYTES:
+        if descriptor.data_type.is_string and descriptor.text_bytes > TEXT_BYTES:
+            what = "a text" if descriptor.data_type is DataType.UTF8 else "a byte string"
+            if descriptor.shape:
+                what = f"{math.prod(descriptor.shape)} strings"
             raise MessageTooBigError(
-                f"port {self.name!r} got a text of {descriptor.size_bytes} bytes, the limit is"
+                f"port {self.name!r} got {what} of {descriptor.text_bytes} bytes, the limit is"
                 f" {TEXT_BYTES}",
                 port=self.name,
             )

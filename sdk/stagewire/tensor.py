@@ -6,57 +6,33 @@ bytes. A bfloat16 array is a numpy array of `ml_dtypes.bfloat16` where that libr
 else a `Bfloat16Bits` view of the 16-bit patterns.
 """
 
-import enum
 import math
 import struct
 import sys
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stagewire.descriptor import DataType, TensorDescriptor, check_descriptor
 from stagewire.errors import FieldInvalidError, MessageTooBigError, PayloadCorruptError
-from stagewire.limits import (
-    STRING_ELEMENTS,
-    TENSOR_BYTES,
-    TENSOR_DIMENSION,
-    TENSOR_RANK,
-)
+from stagewire.limits import STRING_ELEMENTS
+
+__all__ = [
+    "Array",
+    "Bfloat16Bits",
+    "DataType",
+    "TensorDescriptor",
+    "Value",
+    "check_descriptor",
+    "data_type_of",
+    "decode",
+    "encode",
+]
 
 Array: TypeAlias = NDArray[Any]
 """An array of any element type: the type is a run-time fact of each tensor."""
 Value: TypeAlias = Array | str | bytes
-
-
-class DataType(enum.IntEnum):
-    """Element types; the numbers are those of the wire."""
-
-    BOOL = 1
-    INT8 = 2
-    INT16 = 3
-    INT32 = 4
-    INT64 = 5
-    UINT8 = 6
-    UINT16 = 7
-    UINT32 = 8
-    UINT64 = 9
-    FLOAT16 = 10
-    BFLOAT16 = 11
-    FLOAT32 = 12
-    FLOAT64 = 13
-    UTF8 = 14
-    BYTES = 15
-
-    @property
-    def is_string(self) -> bool:
-        """Whether elements have a length of their own."""
-        return self >= DataType.UTF8
-
-    @property
-    def spelling(self) -> str:
-        """Name in plans, such as "float32"."""
-        return self.name.lower()
 
 
 class Bfloat16Bits(np.ndarray[Any, np.dtype[np.uint16]]):
@@ -84,56 +60,6 @@ _BY_NUMPY: Final = {
     if data_type is not DataType.BFLOAT16
 }
 _LENGTH: Final = struct.Struct("<I")
-
-
-@dataclass(frozen=True, slots=True)
-class TensorDescriptor:
-    """Element type, shape and byte size of a tensor, without its bytes."""
-
-    data_type: DataType
-    shape: tuple[int, ...]
-    size_bytes: int
-
-
-def element_size(data_type: DataType) -> int:
-    """Returns the bytes of one element; 0 for strings, whose elements vary."""
-    return 0 if data_type.is_string else np.dtype(_NUMPY[data_type]).itemsize
-
-
-def check_descriptor(descriptor: TensorDescriptor) -> None:
-    """Checks a descriptor that came from elsewhere, before anything is allocated for it.
-
-    Raises:
-        MessageTooBigError: the tensor is over a limit.
-        FieldInvalidError: size and shape contradict each other.
-    """
-    if len(descriptor.shape) > TENSOR_RANK:
-        raise MessageTooBigError(
-            f"a tensor of rank {len(descriptor.shape)} is over the limit of {TENSOR_RANK}"
-        )
-    if any(extent < 0 or extent > TENSOR_DIMENSION for extent in descriptor.shape):
-        raise MessageTooBigError(f"an extent of a tensor is outside 0 to {TENSOR_DIMENSION}")
-    if not 0 <= descriptor.size_bytes <= TENSOR_BYTES:
-        raise MessageTooBigError(
-            f"a tensor of {descriptor.size_bytes} bytes is over the limit of {TENSOR_BYTES}",
-            size_bytes=descriptor.size_bytes,
-            limit_bytes=TENSOR_BYTES,
-        )
-    # Extents of zero would hide the others: numpy refuses a shape such as [0, 2**61].
-    if math.prod(max(extent, 1) for extent in descriptor.shape) > TENSOR_DIMENSION:
-        raise MessageTooBigError("the extents of a tensor multiply to more than its limit")
-    count = math.prod(descriptor.shape)
-    if descriptor.data_type.is_string:
-        if count > STRING_ELEMENTS:
-            raise MessageTooBigError(f"a tensor of {count} strings is over {STRING_ELEMENTS}")
-        is_consistent = descriptor.size_bytes >= count * _LENGTH.size
-    else:
-        is_consistent = descriptor.size_bytes == count * element_size(descriptor.data_type)
-    if not is_consistent:
-        raise FieldInvalidError(
-            f"a {descriptor.data_type.spelling} tensor of shape {list(descriptor.shape)}"
-            f" cannot have {descriptor.size_bytes} bytes"
-        )
 
 
 def data_type_of(value: Value) -> DataType:

@@ -1,6 +1,7 @@
 """The endpoint file."""
 
 import dataclasses
+import fcntl
 import json
 import os
 import stat
@@ -11,8 +12,11 @@ import pytest
 from stagewire.endpoint import (
     Endpoint,
     default_state_folder,
+    explain_silence,
+    is_held,
     read_endpoint,
     remove_endpoint,
+    remove_left,
     write_endpoint,
 )
 from stagewire.errors import CoordinatorUnreachableError, PathForbiddenError
@@ -137,3 +141,79 @@ def test_the_state_folder_follows_the_environment(monkeypatch, variables, folder
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert default_state_folder() == folder
+
+
+# --- whether its coordinator lives ---
+
+
+@pytest.fixture
+def lock(tmp_path):
+    """Gives a function that holds the state folder as a coordinator does, and lets go of it."""
+    held = []
+
+    def hold():
+        descriptor = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.append(descriptor)
+        return lambda: os.close(held.pop())
+
+    yield hold
+    for descriptor in held:
+        os.close(descriptor)
+
+
+def test_a_file_that_a_coordinator_left_is_no_coordinator_whoever_has_its_process_id(
+    tmp_path, lock
+):
+    # The id is that of a process that lives: this one.
+    endpoint = dataclasses.replace(ENDPOINT, pid=os.getpid())
+    write_endpoint(tmp_path, endpoint)
+    release = lock()
+    assert read_endpoint(tmp_path) == endpoint
+    assert is_held(tmp_path)
+
+    release()
+
+    with pytest.raises(CoordinatorUnreachableError) as failure:
+        read_endpoint(tmp_path)
+    for part in (str(tmp_path), "not running any more", str(os.getpid()), "'voice'", "start it"):
+        assert part in failure.value.message
+    assert is_held(tmp_path) is False
+
+
+def test_a_coordinator_that_does_not_answer_yet_is_not_taken_for_none(tmp_path, lock):
+    lock()
+    with pytest.raises(CoordinatorUnreachableError, match="wait for it"):
+        read_endpoint(tmp_path)
+
+
+def test_where_it_cannot_be_told_the_file_is_believed(tmp_path):
+    write_endpoint(tmp_path, ENDPOINT)
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    assert is_held(tmp_path) is None
+    assert read_endpoint(tmp_path) == ENDPOINT
+
+
+def test_the_silence_of_a_coordinator_is_explained_by_what_became_of_it(tmp_path, lock):
+    write_endpoint(tmp_path, ENDPOINT)
+    assert "no coordinator answers at" in explain_silence(tmp_path, ENDPOINT).message
+    release = lock()
+    assert "process 17, runs but does not answer" in explain_silence(tmp_path, ENDPOINT).message
+    write_endpoint(tmp_path, dataclasses.replace(ENDPOINT, pid=18))
+    assert "started again since, as process 18" in explain_silence(tmp_path, ENDPOINT).message
+    release()
+    assert "not running any more" in explain_silence(tmp_path, ENDPOINT).message
+    (tmp_path / "endpoint.json").chmod(0o644)
+    assert "open to other users" in explain_silence(tmp_path, ENDPOINT).message
+    (tmp_path / "endpoint.json").unlink()
+    assert "no coordinator is running on" in explain_silence(tmp_path, ENDPOINT).message
+
+
+def test_what_a_killed_writer_left_half_done_is_removed_too(tmp_path):
+    write_endpoint(tmp_path, ENDPOINT)
+    (tmp_path / ".endpoint.json.0123").touch()
+    (tmp_path / "lock").touch()
+
+    remove_left(tmp_path)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["lock"]

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagewire import items
+from stagewire.chunks import ChunkOrder, transport_of, whole_item
 from stagewire.errors import FieldInvalidError, MessageTooBigError, PayloadCorruptError
-from stagewire.items import Assembler, ChunkOrder
+from stagewire.items import Assembler
 from stagewire.limits import CHUNK_BYTES, INLINE_BYTES
 from stagewire.tensor import encode
 from stagewire.v1 import tensor_pb2 as pb
@@ -44,7 +45,7 @@ def accept_all(assembler, pieces):
 def test_the_size_decides_how_an_item_travels(size, count, transport):
     value = np.arange(size, dtype=np.uint8)
     pieces = chunks(value)
-    assert items.transport_of(size) == transport
+    assert transport_of(size) == transport
     assert len(pieces) == count
     assert [item.HasField("tensor") for item, _ in pieces] == [True] + [False] * (count - 1)
     assert all(item.HasField("checksum") == (transport == "chunked") for item, _ in pieces)
@@ -67,7 +68,7 @@ def test_a_row_of_items_comes_back_in_order(sizes):
 def test_an_item_that_lies_whole_in_a_message_is_taken_from_its_place():
     value = np.arange(INLINE_BYTES + 8, dtype=np.uint8)
     descriptor, payload = encode(value)
-    item = items.whole_item("port", 0, descriptor, payload, 3)
+    item = whole_item("port", 0, descriptor, payload, 3)
     whole = Assembler("port").accept(item, memoryview(b"abc" + bytes(payload) + b"d"))
     assert np.array_equal(whole.value(), value)
 

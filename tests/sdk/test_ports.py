@@ -1,13 +1,15 @@
 """Ports and the check of an item against them."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stagewire import ports
-from stagewire.errors import FieldInvalidError, TensorMismatchError
+from stagewire.errors import FieldInvalidError, MessageTooBigError, TensorMismatchError
+from stagewire.limits import TEXT_BYTES
 from stagewire.ports import Dimension, Port
-from stagewire.tensor import DataType, TensorDescriptor
+from stagewire.tensor import DataType, TensorDescriptor, encode
 from stagewire.v1 import tensor_pb2
 
 pytestmark = pytest.mark.unit
@@ -15,6 +17,45 @@ pytestmark = pytest.mark.unit
 AUDIO = Port("audio", DataType.FLOAT32, (Dimension("samples", 480000),), is_stream=True)
 IMAGE = Port("image", DataType.UINT8, (Dimension("h", 10), Dimension("w", 10), Dimension("", 3)))
 TEXT = Port("text", DataType.UTF8)
+
+
+def strings(data_type, *elements, shape=()):
+    """Describes strings of so many bytes each."""
+    return TensorDescriptor(data_type, shape, sum(4 + size for size in elements))
+
+
+@pytest.mark.parametrize("data_type", [DataType.UTF8, DataType.BYTES])
+def test_the_limit_of_texts_is_on_their_own_bytes(data_type):
+    one, row = Port("x", data_type), Port("x", data_type, (Dimension("n", 3),))
+    one.check(strings(data_type, TEXT_BYTES))
+    row.check(strings(data_type, TEXT_BYTES - 2, 1, 1, shape=(3,)))
+    for port, sizes in ((one, [TEXT_BYTES + 1]), (row, [TEXT_BYTES, 0, 1])):
+        shape = (3,) if port is row else ()
+        with pytest.raises(MessageTooBigError) as refusal:
+            port.check(strings(data_type, *sizes, shape=shape))
+        assert f" of {TEXT_BYTES + 1} bytes, the limit is {TEXT_BYTES}" in refusal.value.message
+        assert refusal.value.facts == {"port": "x"}
+
+
+@pytest.mark.parametrize("value", ["é" * (TEXT_BYTES // 2), "x" * TEXT_BYTES, bytes(TEXT_BYTES)])
+def test_the_largest_text_is_within_what_is_reserved_for_it(value):
+    descriptor, _ = encode(value)
+    port = Port("x", descriptor.data_type)
+    port.check(descriptor)
+    assert descriptor.size_bytes == port.largest_bytes == port.window_bytes
+    with pytest.raises(MessageTooBigError):
+        port.check(encode(value + value[:1])[0])
+
+
+def test_the_largest_row_of_texts_is_within_what_is_reserved_for_it():
+    port = Port("x", DataType.UTF8, (Dimension("n", 5),))
+    value = np.array(["", "", "", "", "x" * TEXT_BYTES], object)
+    assert encode(value)[0].size_bytes == port.largest_bytes
+
+
+def test_numbers_on_a_port_of_texts_are_no_text_that_is_too_long():
+    with pytest.raises(TensorMismatchError):
+        TEXT.check(TensorDescriptor(DataType.UINT8, (2 * TEXT_BYTES,), 2 * TEXT_BYTES))
 
 
 def describe(data_type, *shape):

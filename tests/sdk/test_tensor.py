@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from stagewire import tensor
+from stagewire.descriptor import element_size
 from stagewire.errors import FieldInvalidError, MessageTooBigError, PayloadCorruptError, StageError
 from stagewire.limits import STRING_ELEMENTS, TENSOR_BYTES, TENSOR_DIMENSION, TENSOR_RANK
 from stagewire.tensor import Bfloat16Bits, DataType, TensorDescriptor
@@ -262,3 +263,13 @@ def test_no_descriptor_and_payload_do_worse_than_a_typed_failure(data_type, shap
     except StageError:
         return
     assert np.shape(value) == tuple(shape)
+
+
+@pytest.mark.parametrize("data_type", DataType)
+def test_the_size_of_an_element_is_that_of_its_arrays(data_type):
+    if data_type.is_string:
+        assert element_size(data_type) == 0
+        return
+    size = element_size(data_type)
+    array = tensor.decode(TensorDescriptor(data_type, (3,), 3 * size), bytes(3 * size))
+    assert array.itemsize == size

@@ -12,7 +12,8 @@ import grpc
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from stagewire import frame, status
+from stagewire import frame
+from stagewire.client.given import Given
 from stagewire.client.incoming import Outputs, Window
 from stagewire.client.inputs import Inputs
 from stagewire.client.outcome import Outcome
@@ -31,7 +32,7 @@ from stagewire.v1 import coordinator_pb2 as pb
 
 Start: TypeAlias = Callable[[Iterator[bytes]], Any]
 """Starts a call; what gRPC returns has no public type that can be cancelled, hence Any."""
-Source: TypeAlias = "Value | Iterable[Value]"
+Source: TypeAlias = "Value | bool | int | float | np.generic | Iterable[Given]"
 """Items of one input: a single value, or any iterable of values."""
 
 
@@ -52,8 +53,18 @@ class Call:
     nobody takes its outputs.
     """
 
-    def __init__(self, start: Start, opening: bytes, sources: Mapping[str, Source]) -> None:
+    def __init__(
+        self,
+        start: Start,
+        opening: bytes,
+        sources: Mapping[str, Source],
+        *,
+        typed: Callable[[str, Given], Value],
+        failure_of: Callable[[grpc.RpcError], StageError],
+    ) -> None:
         self._start = start
+        self._typed = typed
+        self._failure_of = failure_of
         self._sources = sources
         self._outcome = Outcome()
         self._outgoing = Outgoing(opening)
@@ -110,15 +121,16 @@ class Call:
             self._outgoing.put_credit(pb.InferRequest(output_credit=credit).SerializeToString())
         return output
 
-    def send(self, port: str, value: Value) -> None:
+    def send(self, port: str, value: Given) -> None:
         """Sends one item on an input, waiting for credit; the value may change afterwards.
 
         Raises:
+            TensorMismatchError: the port cannot hold a number that was given.
             FieldInvalidError: there is no such input, it has ended, or the value has no wire type.
             StageError: the request failed.
         """
         self._check_entered()
-        self._inputs.send(port, value)
+        self._inputs.send(port, self._typed(port, value))
 
     def end(self, port: str | None = None) -> None:
         """Says that nothing more follows on one input, or on each that `inputs` did not fill.
@@ -182,11 +194,11 @@ class Call:
     # --- inputs that were given at the start ---
 
     def _feed(self, port: str, source: Source) -> None:
-        if isinstance(source, (str, bytes, np.ndarray, np.generic)):
-            self._inputs.send(port, source)
+        if isinstance(source, (str, bytes, np.ndarray, np.generic, bool, int, float)):
+            self.send(port, source)
         else:
             for value in source:
-                self._inputs.send(port, value)
+                self.send(port, value)
         self._inputs.end(port)
 
     def _finish_feeding(self, fed: "Future[None]") -> None:
@@ -208,7 +220,7 @@ class Call:
         except DecodeError:
             failure = PayloadCorruptError("a message of the coordinator cannot be read")
         except grpc.RpcError as error:
-            failure = status.from_rpc_error(error)
+            failure = self._failure_of(error)
         except StageError as error:
             failure = error
         finally:

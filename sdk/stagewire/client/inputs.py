@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stagewire import frame
+from stagewire.chunks import chunks_of
 from stagewire.client.outcome import Outcome
 from stagewire.client.outgoing import Outgoing
 from stagewire.credit import Credit
 from stagewire.errors import CancelledError, FieldInvalidError
-from stagewire.items import chunks_of
 from stagewire.tensor import Value, encode
 from stagewire.v1 import coordinator_pb2 as pb
 

@@ -1,5 +1,6 @@
 """Files as inputs of pipelines: audio, images and text. Every limit is checked before reading."""
 
+import codecs
 import io
 import os
 import struct
@@ -9,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from stagewire.client.given import shown, whole_number
 from stagewire.client.wav import read_wave, write_samples
 from stagewire.errors import MediaInvalidError
 from stagewire.limits import IMAGE_PIXELS, MEDIA_BYTES, TEXT_BYTES
@@ -60,7 +62,8 @@ def write_wav(path: "str | os.PathLike[str]", samples: Array, rate: int) -> None
     Raises:
         MediaInvalidError: the samples are not one row of finite numbers, or the rate is not one.
     """
-    Path(path).write_bytes(write_samples(samples, int(rate)))
+    refusal = MediaInvalidError(f"the rate {shown(rate)} is no whole number of samples a second")
+    Path(path).write_bytes(write_samples(samples, whole_number(rate, refusal)))
 
 
 def image(source: "str | os.PathLike[str] | bytes") -> Array:
@@ -124,9 +127,9 @@ def text(source: "str | os.PathLike[str]") -> str:
         except UnicodeEncodeError:
             raise MediaInvalidError("a text has a lone surrogate; it is not valid UTF-8") from None
         return source
-    raw, name = _read(source, TEXT_BYTES)
+    raw, name = _read(source, TEXT_BYTES, mark=codecs.BOM_UTF8)
     try:
-        return raw.decode("utf-8-sig")
+        return raw.decode()
     except UnicodeDecodeError as error:
         raise MediaInvalidError(
             f"{name} is {_kind(raw)}, not UTF-8 text (byte {error.start}); convert it, for example"
@@ -134,8 +137,11 @@ def text(source: "str | os.PathLike[str]") -> str:
         ) from None
 
 
-def _read(source: "str | os.PathLike[str] | bytes", limit_bytes: int) -> tuple[bytes, str]:
-    """Returns the content and what messages call it."""
+def _read(
+    source: "str | os.PathLike[str] | bytes", limit_bytes: int, mark: bytes = b""
+) -> tuple[bytes, str]:
+    """Returns the content, without a mark that it may begin with, and what messages call it."""
+    limit = limit_bytes + len(mark)
     if isinstance(source, bytes):
         raw, name, size = source, "the content", len(source)
     else:
@@ -147,12 +153,13 @@ def _read(source: "str | os.PathLike[str] | bytes", limit_bytes: int) -> tuple[b
             with path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
                 # One byte more shows a file that has grown since.
-                raw = file.read(limit_bytes + 1) if size <= limit_bytes else b""
+                raw = file.read(limit + 1) if size <= limit else b""
         except OSError as error:
             raise MediaInvalidError(f"{path} cannot be read: {error.strerror}") from None
-    if max(size, len(raw)) > limit_bytes:
+    content = raw.removeprefix(mark)
+    if size > limit or len(content) > limit_bytes:
         raise MediaInvalidError(f"{name} is over the limit of {limit_bytes} bytes; cut it")
-    return raw, name
+    return content, name
 
 
 def _kind(raw: bytes) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from stagewire.client.given import shown
 from stagewire.errors import MediaInvalidError
 from stagewire.limits import AUDIO_CHANNELS, AUDIO_RATE
 from stagewire.tensor import Array
@@ -86,7 +87,7 @@ def write_samples(samples: Array, rate: int) -> bytes:
     if samples.ndim != 1 or samples.dtype.kind not in "fi":
         raise MediaInvalidError("samples must be one row of numbers, float or int16")
     if not 0 < rate <= AUDIO_RATE:
-        raise MediaInvalidError(f"a rate of {rate} is outside 1 to {AUDIO_RATE}")
+        raise MediaInvalidError(f"a rate of {shown(rate)} is outside 1 to {AUDIO_RATE}")
     if samples.dtype.kind == "f":
         if not np.isfinite(samples).all():
             raise MediaInvalidError("samples must be finite; some are not a number or infinite")

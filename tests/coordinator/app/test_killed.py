@@ -6,6 +6,7 @@ import signal
 import numpy as np
 import pytest
 
+from stagewire.client import connect
 from stagewire.endpoint import FILE_NAME, read_endpoint
 from stagewire.errors import StageError
 from testkit import plans
@@ -126,3 +127,67 @@ def test_a_second_program_on_the_same_state_ends_with_code_75_and_harms_nobody(t
         assert (second.process.returncode, out) == (75, "STATE_HELD\n")
         with first.client() as client:
             assert len(client.run("p", {"x": ITEM}).outputs["y"]) == 1
+
+
+def failure_of(function, *values, **named):
+    with pytest.raises(StageError) as caught:
+        function(*values, **named)
+    assert caught.value.reason == "COORDINATOR_UNREACHABLE"
+    return caught.value.message
+
+
+def test_whoever_asks_a_killed_coordinator_is_told_that_it_is_gone(tmp_path):
+    state = tmp_path / "state"
+    with program(tmp_path, plans.single()) as it:
+        it.wait_until_up()
+        with it.client() as client:
+            client.run("p", {"x": ITEM})
+            it.process.kill()
+            it.process.wait()
+
+            gone = f"{state / FILE_NAME} is not running any more: process {it.process.pid} "
+            assert gone in failure_of(client.run, "p", {"x": ITEM})
+            assert gone in failure_of(client.run, "p", {"x": 1.0})
+            assert gone in failure_of(client.placement)
+            assert gone in failure_of(lambda: next(client.watch()))
+            with client.infer("p") as call:
+                assert gone in failure_of(next, call)
+        assert gone in failure_of(connect, state)
+
+
+def test_whoever_asks_a_frozen_coordinator_is_told_that_it_runs(tmp_path):
+    with program(tmp_path, plans.single()) as it:
+        it.wait_until_up()
+        with it.client() as client:
+            client.placement()
+            it.process.send_signal(signal.SIGSTOP)
+
+            message = failure_of(client.placement, timeout=0.5)
+
+            assert f"process {it.process.pid}, runs but does not answer" in message
+            it.process.send_signal(signal.SIGCONT)
+            assert client.placement().pipelines
+
+
+def test_whoever_kept_a_client_over_a_start_is_told_to_connect_again(tmp_path):
+    with program(tmp_path, plans.single()) as first:
+        first.wait_until_up()
+        with first.client() as client:
+            first.process.kill()
+            first.process.wait()
+            with program(tmp_path, plans.single()) as second:
+                second.wait_until_up()
+
+                message = failure_of(client.placement)
+
+                assert f"started again since, as process {second.process.pid};" in message
+
+
+def test_a_coordinator_that_stopped_in_order_is_not_said_to_have_been_killed(tmp_path):
+    with program(tmp_path, plans.single()) as it:
+        it.wait_until_up()
+        with it.client() as client:
+            it.stop()
+            assert it.process.wait(60) == 0
+
+            assert "no coordinator is running on the state folder" in failure_of(client.placement)

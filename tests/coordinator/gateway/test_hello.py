@@ -7,7 +7,7 @@ import pytest
 from coordinator.gateway.service import Gateway
 from stagewire.envelope import open_envelope
 from stagewire.errors import WorkerHungError
-from stagewire.limits import CONTROL_MESSAGE_BYTES
+from stagewire.limits import CONTROL_MESSAGE_BYTES, MESSAGE_BYTES
 from stagewire.v1 import capability_pb2, tensor_pb2
 from stagewire.v1 import gateway_pb2 as pb
 from testkit.attaching import TOKEN, Caller, failure_of, hello
@@ -197,6 +197,15 @@ async def test_what_cannot_be_read_on_exchange_fences_the_worker(caller, expecte
     assert attached.fence_reason.reason == "WORKER_LOST"
 
 
+async def test_an_envelope_of_a_million_empty_messages_fences_the_worker(caller, expected):
+    attached, call, _ = await exchanging(caller, expected)
+
+    await call.write(b"\x0a\x00" * (MESSAGE_BYTES // 2 - 100))
+
+    assert (await failure_of(call)).reason == "MESSAGE_TOO_BIG"
+    assert attached.fence_reason.reason == "WORKER_LOST"
+
+
 async def test_messages_about_executions_that_nobody_knows_change_nothing(caller, expected):
     attached, call, _ = await exchanging(caller, expected)
     strange = [
@@ -210,7 +219,7 @@ async def test_messages_about_executions_that_nobody_knows_change_nothing(caller
 
     assert await call.read()
     assert attached.fence_reason is None
-    assert not list(attached.running())
+    assert not attached.cancel(99)
 
 
 async def test_nothing_is_sent_to_or_taken_from_a_fenced_incarnation(caller, expected):

@@ -2,6 +2,7 @@ import asyncio
 import json
 import os
 import resource
+import sys
 import threading
 from pathlib import Path
 
@@ -246,3 +247,45 @@ async def test_only_the_main_thread_starts_processes(start):
     await asyncio.to_thread(thread.join)
 
     assert "main thread" in raised[0]
+
+
+TRACED = """
+import ctypes, sys, time
+PR_SET_PTRACER, ANY = 0x59616D61, ctypes.c_ulong(-1)
+ctypes.CDLL(None).prctl(PR_SET_PTRACER, ANY, 0, 0, 0)
+print("may be traced", flush=True)
+time.sleep(600)
+"""
+TRACER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+if libc.ptrace(0x4206, int(sys.argv[1]), None, None):
+    sys.exit(os.strerror(ctypes.get_errno()))
+print("traces", flush=True)
+sys.stdin.read()
+"""
+
+
+async def test_a_process_that_dies_in_a_debugger_does_not_stop_the_loop(start, log):
+    process = start(TRACED)
+    while not log():  # noqa: ASYNC110 - the log is a file
+        await asyncio.sleep(0.01)
+    tracer = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-c", TRACER, str(process.pid)),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert await asyncio.wait_for(tracer.stdout.readline(), SECONDS) == b"traces\n"
+    died = gone(os.pidfd_open(process.pid))
+    process.kill_group()
+    await died
+
+    # Dead, and not to be reaped before its debugger has seen it: the loop goes on meanwhile.
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(process.wait(), 0.5)
+
+    tracer.stdin.close()
+    assert await asyncio.wait_for(tracer.wait(), SECONDS) == 0
+    assert str(await ended(process)) == "killed by SIGKILL"

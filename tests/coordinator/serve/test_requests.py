@@ -10,7 +10,7 @@ from coordinator.serve.public import CoordinatorService
 from stagewire import frame
 from stagewire.errors import FieldInvalidError
 from stagewire.items import to_chunks
-from stagewire.limits import CHUNK_BYTES, MESSAGE_BYTES, WINDOW_ITEMS
+from stagewire.limits import CHUNK_BYTES, MESSAGE_BYTES, TEXT_BYTES, WINDOW_ITEMS
 from stagewire.v1 import coordinator_pb2 as pb
 from stagewire.v1 import tensor_pb2
 from testkit import calls, plans
@@ -127,6 +127,50 @@ async def test_large_tensors_pass_whole_in_both_directions(tmp_path):
 
         assert np.array_equal(result.outputs["y"][0], sent)
         assert {hop.transport for hop in result.receipt.hops} == {"chunked"}
+
+
+async def test_a_text_may_have_its_limit_and_the_refusal_of_more_counts_the_text_alone(tmp_path):
+    text = {"type": "utf8", "shape": [], "stream": False}
+    raw = {"type": "bytes", "shape": [], "stream": False}
+    plan = plans.plan(
+        {
+            "text": stage("a", inputs={"x": text}, outputs={"y": text}),
+            "raw": stage("a", inputs={"x": raw}, outputs={"y": raw}),
+        },
+        {name: pipeline({"x": f"{name}.x"}, {"y": f"{name}.y"}) for name in ("text", "raw")},
+    )
+    async with running(tmp_path, plan) as it:
+        for name, value, more in (
+            ("text", "é" * (TEXT_BYTES // 2), "a"),
+            ("raw", bytes(TEXT_BYTES), b"a"),
+        ):
+            await it.run(name, {"x": value})
+
+            error = await it.failure(it.client.run, name, {"x": value + more})
+
+            assert error.reason == "MESSAGE_TOO_BIG"
+            assert f" of {TEXT_BYTES + 1} bytes, the limit is {TEXT_BYTES}" in error.message
+
+
+async def test_numbers_of_python_take_the_type_of_their_port(tmp_path):
+    kinds = ("int64", "float32", "bool")
+    ports = {kind: {"type": kind, "shape": [], "stream": False} for kind in kinds}
+    row = {"row": {"type": "float32", "shape": ["n<=4"], "stream": False}}
+    inputs = ports | row
+    plan = plans.plan(
+        {"one": stage("a", inputs=inputs, outputs={"y": ONE})},
+        {"p": pipeline({name: f"one.{name}" for name in inputs}, {"y": "one.y"})},
+    )
+    given = {"int64": 3, "float32": 1, "bool": True, "row": [1, 0.5]}
+    async with running(tmp_path, plan) as it:
+        hops = {hop.source: hop.size_bytes for hop in (await it.run("p", given)).receipt.hops}
+        assert [hops[name] for name in inputs] == [8, 4, 1, 8]
+
+        for name, value in (("int64", 0.5), ("float32", 2**24 + 1), ("bool", 2), ("row", ["a"])):
+            error = await it.failure(it.client.run, "p", given | {name: value})
+
+            assert error.reason == "TENSOR_MISMATCH"
+            assert f"port {name!r} takes {inputs[name]['type']}" in error.message
 
 
 async def test_many_requests_at_once_get_their_own_answers(tmp_path):

@@ -13,6 +13,7 @@ from stagewire.errors import (
     LoadFailedError,
     WorkerLostError,
     WorkerStartError,
+    WorkerStuckError,
 )
 from testkit.waiting import until
 
@@ -26,6 +27,7 @@ class Process:
         self.life, self.incarnation = life, incarnation
         self.ended = asyncio.Event()
         self.obeys = True
+        self.pid = 4711
 
     async def wait(self):
         await self.ended.wait()
@@ -218,6 +220,72 @@ async def test_a_cancel_ends_the_process_and_gives_everything_back(bench):
     await asyncio.wait([again])
 
     assert life.notes[-3:] == [("lose SHUTTING_DOWN", 2), ("closed", 2), ("settle", 2)]
+
+
+async def test_a_process_that_does_not_end_is_said_and_holds_its_memory_until_it_does(
+    bench, error_log
+):
+    life, runner = bench(end_seconds=0.02)
+    await runner.first_outcome
+    [process] = life.processes
+    process.obeys = False
+    life.hung.set()
+
+    await until(lambda: runner.phase is WorkerPhase.FAILED)
+
+    assert runner.stuck.reason == runner.last_error.reason == "WORKER_STUCK"
+    assert "process 4711 of worker 'a' did not end" in runner.stuck.message
+    assert "4711" not in runner.refusal().message
+    assert error_log.pop().endswith("process did not end worker=a pid=4711")
+    runner.start_again()
+    assert life.notes == [("start", 1), ("lose WORKER_HUNG", 1)]
+    process.ended.set()
+    await until(lambda: runner.phase is WorkerPhase.READY)
+    assert life.notes[2:] == [("closed", 1), ("settle", 1), ("start", 2)]
+    assert runner.stuck is None
+
+
+async def test_a_first_start_whose_process_does_not_end_fails_all_the_same(bench, error_log):
+    life, runner = bench(end_seconds=0.02, start_deadline=0.02)
+    life.may_come_up.clear()
+    await until(lambda: life.processes)
+    life.processes[0].obeys = False
+
+    with pytest.raises(WorkerStuckError):
+        await runner.first_outcome
+
+    life.may_come_up.set()
+    error_log.clear()
+
+
+@pytest.mark.parametrize("when", ["while it runs", "while it is ended", "after the limit"])
+async def test_a_stop_does_not_wait_for_a_process_that_does_not_end(error_log, when):
+    life = Life()
+    runner = WorkerRunner(
+        WorkerId("a"),
+        life,
+        start_deadline_seconds=60,
+        limits=RestartLimits(end_seconds=0.1),
+        changed=lambda: None,
+        next_incarnation=lambda: Incarnation(1),
+    )
+    running = asyncio.create_task(runner.run())
+    await runner.first_outcome
+    life.processes[0].obeys = False
+    if when != "while it runs":
+        life.hung.set()
+        await until(lambda: ("lose WORKER_HUNG", 1) in life.notes)
+    if when == "after the limit":
+        await until(lambda: runner.stuck)
+
+    runner.stop()
+    if when != "after the limit":
+        running.cancel()
+    await asyncio.wait([running])
+
+    assert "process 4711" in runner.stuck.message
+    assert "settle" not in {what for what, _ in life.notes}
+    error_log.clear()
 
 
 async def fail_alone():

@@ -17,8 +17,9 @@ from typing import Any, Final
 import psutil
 
 from stagewire.client import Client, connect
+from stagewire.endpoint import read_endpoint
 from stagewire.errors import StageError
-from testkit import plans
+from testkit import calls, plans
 from testkit.running import make
 
 _SUPPORT: Final = Path(__file__).resolve().parents[1]
@@ -39,6 +40,15 @@ class Program:
 
     def client(self) -> Client:
         return connect(self.folder / "state")
+
+    def stop(self) -> None:
+        """Asks it to stop, as `coordinator down` does."""
+        endpoint = read_endpoint(self.folder / "state")
+        calls.unary(
+            endpoint.management_address,
+            "/stagewire.v1.ManagementService/Shutdown",
+            token=endpoint.management_token,
+        )
 
     def descendants(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children(recursive=True)

@@ -109,17 +109,29 @@ class Running:
 
     async def until_quiet(self) -> None:
         """Waits until no request holds anything, here or in a worker."""
-        engine, lives = self.coordinator.engine, self.coordinator.lives.values()
-        await until(lambda: not list(engine.running))
-        for life in lives:
-            attached = life.hosting.attached
-            assert attached is None or not list(attached.running())
+        await until(lambda: not list(self.coordinator.engine.running))
+        for life in self.coordinator.lives.values():
+            if (attached := life.hosting.attached) is not None:
+                await until_idle(attached)
 
     def promises(self) -> list[Any]:
         """Returns what the ledger holds, less measurements and numbers of incarnations."""
         snapshot = self.coordinator.design.ledger.snapshot()
         lines = [(line.reservation, line.state, line.is_leaving) for line in snapshot.reservations]
         return [snapshot.constraints, lines, snapshot.waiting, snapshot.loading]
+
+
+async def until_idle(attached: Attached) -> None:
+    """Waits until a worker says once more that no executor of it computes, or is lost."""
+    seen = attached.heartbeat_count
+
+    def is_idle() -> bool:
+        beat = attached.heartbeat if attached.heartbeat_count > seen else None
+        return attached.fence_reason is not None or (
+            beat is not None and not any(lane.is_busy for lane in beat.lanes)
+        )
+
+    await until(is_idle)
 
 
 def make(
