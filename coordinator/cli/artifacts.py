@@ -1,11 +1,11 @@
 """`coordinator artifacts`: fetches, lists and verifies the models of a plan."""
 
+import shlex
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
-
-import typer
 
 from coordinator.app.preparation import Download
 from coordinator.app.settings import default_cache_folder
@@ -13,9 +13,11 @@ from coordinator.artifacts.progress import ArtifactProgress
 from coordinator.artifacts.specification import Artifact, from_spec
 from coordinator.artifacts.store import ArtifactStatus, ArtifactStore
 from coordinator.cli.consent import ask_for
-from coordinator.cli.options import JsonOption, PlanOption, YesOption, new_app
+from coordinator.cli.options import JsonOption, PlanOption, YesOption, new_app, optional_plan
 from coordinator.cli.progress import Progress
 from coordinator.cli.screen import Screen
+from coordinator.cli.spelling import spelled
+from coordinator.cli.tables import seconds
 from coordinator.facts.sizes import format_size
 from coordinator.plan.loading import LoadedPlan, load_plan
 from stagewire.client import Table
@@ -40,20 +42,23 @@ def pull(plan: PlanOption, yes: YesOption = False) -> None:
     is_allowed = ask_for(downloads, screen, is_agreed=yes, is_agreed_unasked=False)
     progress = Progress(screen)
     for item in _artifacts(loaded):
+        size_bytes, began = store.missing_bytes(item), time.monotonic()
         store.pull(
             item,
             loaded.folder,
             _teller(progress, item),
             is_network_allowed=is_allowed,
         )
+        if item in wanted:
+            took = seconds(time.monotonic() - began)
+            progress.note(f"model {item.id}", f"fetched {format_size(size_bytes)} in {took}")
         screen.line(f"{item.id}: whole")
 
 
 @app.command("list")
 def list_artifacts(
     plan: Annotated[
-        Path | None,
-        typer.Option("--plan", help="List those of a plan instead of the cache's."),
+        Path | None, optional_plan("List those of a plan instead of the cache's.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -83,7 +88,8 @@ def verify(plan: PlanOption) -> int:
         for problem in found:
             screen.line(f"  {problem}")
     if problems:
-        screen.line("run `coordinator artifacts pull`, which fetches what is wrong again")
+        command = spelled(f"`coordinator artifacts pull --plan {shlex.quote(str(plan))}`")
+        screen.line(f"run {command}, which fetches what is wrong again")
     return ExitCode.REFUSED if problems else ExitCode.OK
 
 

@@ -6,16 +6,13 @@ import threading
 import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from rich.console import Group, RenderableType
-from rich.live import Live
-from rich.text import Text
 
 from coordinator.app.coordinator import Coordinator
 from coordinator.cli.outputs import write
-from coordinator.cli.screen import Screen, drawn
+from coordinator.cli.screen import Screen
 from coordinator.cli.tables import request_table, seconds, worker_table
 from coordinator.facts.ids import PortId, StageId
 from coordinator.pipeline.receipt import make_receipt
@@ -27,6 +24,9 @@ from stagewire.client.state import from_message
 from stagewire.endpoint import Endpoint
 from stagewire.errors import MediaInvalidError
 from stagewire.tensor import Value
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 REPLY_RATE: Final = 22_050
 """Samples a second of the voice of `plans/voice.yaml`."""
@@ -99,14 +99,11 @@ class Conversation:
         if not self._screen.is_live:
             yield
             return
+        from coordinator.cli.moving import moving
+
         ticker = asyncio.create_task(self._tick(coordinator))
         try:
-            with Live(
-                get_renderable=self._drawn,
-                console=self._screen.console,
-                refresh_per_second=1 / _TICK_SECONDS,
-                transient=True,
-            ):
+            with moving(self._drawn, _TICK_SECONDS, is_transient=True):
                 yield
         finally:
             ticker.cancel()
@@ -118,11 +115,13 @@ class Conversation:
                 self._receipt = receipt_from_message(make_receipt(request))
             await asyncio.sleep(_TICK_SECONDS)
 
-    def _drawn(self) -> RenderableType:
+    def _drawn(self) -> "RenderableType":
+        from coordinator.cli.moving import drawn_lines, drawn_table
+
         receipt, state = self._receipt, self._state
         if receipt is None or state is None:
-            return Text(self._said())
-        return Group(Text(self._said()), drawn(request_table(receipt, state)))
+            return drawn_lines([self._said()])
+        return drawn_table(request_table(receipt, state), self._said())
 
     def _said(self) -> str:
         return "\n".join(f"{port}: {''.join(pieces)}" for port, pieces in self._texts.items())

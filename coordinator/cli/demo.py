@@ -2,27 +2,40 @@
 
 import asyncio
 import contextlib
-import tempfile
+import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from coordinator.app.preparation import checkout_root
 from coordinator.app.settings import Settings, default_cache_folder
+from coordinator.app.temporary_state import temporary_state
 from coordinator.cli.conversation import Conversation, read_question
 from coordinator.cli.holding import Holding
-from coordinator.cli.options import FakeOption, StateOption, YesOption, new_app
+from coordinator.cli.options import (
+    FakeOption,
+    RamOption,
+    StateOption,
+    YesOption,
+    new_app,
+    own_folder,
+    quota_bytes,
+)
 from coordinator.cli.outputs import check_wav_target
 from coordinator.cli.playing import play, windows_spelling
 from coordinator.cli.progress import Progress
 from coordinator.cli.screen import Screen
+from coordinator.cli.spelling import program, state_option
 from coordinator.cli.up import prepare
 from stagewire.endpoint import Endpoint
-from stagewire.errors import ExitCode
+from stagewire.errors import ExitCode, StageError
 
 app = new_app()
+_LOGS: Final = "demo-logs"
+"""Folder of the logs of the last demo that failed, in the user's own state folder."""
 
 
 @app.command()
@@ -45,6 +58,7 @@ def demo(
         bool, typer.Option("--no-speech", help="Print the answer only: nothing under the GPL.")
     ] = False,
     play_reply: Annotated[bool, typer.Option("--play", help="Play the reply.")] = False,
+    ram: RamOption = None,
     yes: YesOption = False,
     fake: FakeOption = False,
     state: StateOption = None,
@@ -55,16 +69,17 @@ def demo(
     """
     screen = Screen()
     question = checkout_root() / "samples" / "question.wav" if input_file is None else input_file
-    with _state(state) as folder:
+    with _state(state, screen) as folder:
         settings = Settings(
             checkout_root() / "plans" / "voice.yaml",
             folder,
             default_cache_folder(),
             pipelines=("text" if no_speech else "voice",),
+            quota_bytes=quota_bytes(ram),
             is_fake=fake,
         )
         if input_file is None:
-            screen.line(f"question: {question} (synthetic: no person said it)")
+            screen.note(f"question: {question} (synthetic: no person said it)")
         own_folder = folder if state is None else None
         show = Demo(settings, screen, question, None if no_speech else output, own_folder)
         return show.run(is_agreed=yes, is_kept=keep, is_played=play_reply)
@@ -122,28 +137,53 @@ class Demo:
             return
         talk.write(self._reply)
         path = self._reply.absolute()
-        self._screen.line(f"reply: {path}", style="bold green")
+        self._screen.exact(f"reply: {path}", style="bold green")
         if (windows := windows_spelling(path)) is not None:
-            self._screen.line(f"       {windows}")
+            self._screen.exact(f"       {windows}")
         if is_played:
             self._screen.line(play(path))
 
     def _tell_how_to_call(self) -> None:
-        pipeline, state = self._settings.pipelines[0], self._settings.state_folder
+        pipeline, state = self._settings.pipelines[0], state_option(self._settings.state_folder)
+        question = shlex.quote(f"audio=@{self._question}")
         output = "" if self._reply is None else " --output reply=again.wav --rate 22050"
-        self._screen.line(
-            f"still running; ask again from another terminal:\n"
-            f"  coordinator run --state {state} --pipeline {pipeline}"
-            f" --input audio=@{self._question}{output}\n"
-            "stop it with Ctrl-C"
+        self._screen.line("still running; ask again from another terminal, or stop it with Ctrl-C:")
+        self._screen.exact(
+            f"  {program()} run{state} --pipeline {pipeline} --input {question}{output}"
         )
 
 
 @contextlib.contextmanager
-def _state(chosen: Path | None) -> Iterator[Path]:
-    """Holds a state folder of the demo's own, removed at the end unless a person named it."""
+def _state(chosen: Path | None, screen: Screen) -> Iterator[Path]:
+    """Holds a state folder of the demo's own, removed at the end unless a person named it.
+
+    Of a demo that fails, the logs are kept elsewhere.
+    """
     if chosen is not None:
         yield chosen.expanduser().absolute()
         return
-    with tempfile.TemporaryDirectory(prefix="stagewire-demo-") as folder:
-        yield Path(folder)
+    with temporary_state("stagewire-demo-") as folder:
+        try:
+            yield folder
+        except Exception as error:
+            _keep_logs(folder / "logs", error, screen)
+            raise
+
+
+def _keep_logs(logs: Path, error: Exception, screen: Screen) -> None:
+    """Copies the logs of a failed demo into the user's own state folder, over the last ones."""
+    if not logs.is_dir():
+        return
+    try:
+        kept = own_folder(_LOGS)
+        shutil.rmtree(kept)
+        shutil.copytree(logs, kept)
+    except OSError as failure:
+        screen.note(f"the logs of this demo could not be kept: {failure.strerror or failure}")
+        return
+    screen.note(f"the logs of this demo are kept in {kept}")
+    if isinstance(error, StageError):
+        # The folder that it names goes with the demo.
+        error.message = error.message.replace(str(logs), str(kept))
+        notes = getattr(error, "__notes__", ())
+        error.__notes__ = [note.replace(str(logs), str(kept)) for note in notes]

@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from coordinator.app.survey import list_devices
-from coordinator.cli.options import JsonOption, StateOption, new_app, state_folder
+from coordinator.cli.options import JsonOption, StateOption, new_app, optional_plan, state_folder
 from coordinator.cli.screen import Screen
-from coordinator.devices.rows import CapabilityRow, DeviceFact, DeviceRow
+from coordinator.cli.spelling import spelled
+from coordinator.devices.rows import Answer, CapabilityRow, DeviceFact, DeviceRow
 from coordinator.facts.ids import DeviceId, WorkerId
 from coordinator.plan.loading import load_plan
 from stagewire.client import CoordinatorState, Table, connect
@@ -19,10 +18,7 @@ app = new_app()
 
 @app.command()
 def devices(
-    plan: Annotated[
-        Path | None,
-        typer.Option("--plan", help="Plan whose workers may reach them.", show_default=False),
-    ] = None,
+    plan: Annotated[Path | None, optional_plan("Plan whose workers may reach them.")] = None,
     state: StateOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -73,7 +69,7 @@ def _table(rows: tuple[DeviceRow, ...]) -> Table:
                 row.name,
                 _fact(row.present),
                 _fact(row.reachable),
-                _fact(row.runnable),
+                _runnable(row),
             )
             for row in rows
         ),
@@ -81,4 +77,15 @@ def _table(rows: tuple[DeviceRow, ...]) -> Table:
 
 
 def _fact(fact: DeviceFact) -> str:
-    return f"{fact.answer}: {fact.detail}"
+    return spelled(f"{fact.answer}: {fact.detail}")
+
+
+def _runnable(row: DeviceRow) -> str:
+    """Returns the executors alone of each worker; `--json` has their formats and functions."""
+    if row.runnable.answer is not Answer.YES:
+        return _fact(row.runnable)
+    executors: dict[str, list[str]] = {}
+    for item in row.capabilities:
+        if not item.unavailable_reason:
+            executors.setdefault(item.worker_id, []).append(item.executor)
+    return "yes: " + ", ".join(f"{name} ({', '.join(e)})" for name, e in executors.items())

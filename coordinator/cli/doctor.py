@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from coordinator.app.coordinator import design_run
 from coordinator.app.preparation import Preparation
 from coordinator.app.settings import Settings, default_cache_folder
 from coordinator.app.survey import examine_machine
-from coordinator.cli.options import JsonOption, new_app, state_folder
+from coordinator.cli.options import JsonOption, new_app, optional_plan, state_folder
+from coordinator.cli.pipelines import naming_what_fits
 from coordinator.cli.screen import Screen
+from coordinator.cli.spelling import spelled
 from coordinator.devices.doctor import Check, CheckState
 from coordinator.facts.sizes import format_size
 from coordinator.plan.loading import load_plan
@@ -22,10 +22,7 @@ app = new_app()
 
 @app.command()
 def doctor(
-    plan: Annotated[
-        Path | None,
-        typer.Option("--plan", help="Also check this plan on it.", show_default=False),
-    ] = None,
+    plan: Annotated[Path | None, optional_plan("Also check this plan on it.")] = None,
     json: JsonOption = False,
 ) -> int:
     """Check this machine, and say what to change. Ends with 2 when a check fails."""
@@ -38,9 +35,17 @@ def doctor(
     if json:
         screen.json({"is_well": is_well, "checks": checks})
     else:
-        rows = ((item.state.value, item.name, item.found, item.remedy or "-") for item in checks)
-        screen.table(Table(("state", "check", "found", "what to change"), tuple(rows)))
+        screen.table(Table(("state", "check", "found", "what to change"), (*map(_row, checks),)))
+        for check in checks:
+            if "\n" in check.found:
+                screen.line(f"\n{check.name}: {spelled(check.found)}")
     return ExitCode.OK if is_well else ExitCode.REFUSED
+
+
+def _row(check: Check) -> tuple[str, str, str, str]:
+    first, *more = check.found.splitlines()
+    found = f"{first} (all of it below)" if more else first
+    return check.state.value, check.name, found, spelled(check.remedy) or "-"
 
 
 def _check_plan(path: Path) -> tuple[int, Check]:
@@ -48,11 +53,12 @@ def _check_plan(path: Path) -> tuple[int, Check]:
     settings = Settings(path, state_folder(None), default_cache_folder())
     try:
         loaded = load_plan(path)
-        design = design_run(settings, loaded)
+        with naming_what_fits(settings, loaded):
+            design = design_run(settings, loaded)
         downloads = Preparation(settings, loaded, design, lambda _, __: None).downloads()
     except StageError as error:
-        first = error.message.splitlines()[0]
-        return 0, Check("plan", CheckState.FAIL, f"{error.reason}: {first}", error.recovery)
+        found = "\n".join((f"{error.reason}: {error.message}", *getattr(error, "__notes__", ())))
+        return 0, Check("plan", CheckState.FAIL, found, error.recovery)
     needed_bytes = sum(item.size_bytes for item in downloads)
     found = f"{loaded.plan.metadata.name} fits"
     if needed_bytes:

@@ -4,12 +4,12 @@ from typing import Annotated, Final
 
 import typer
 
-from coordinator.app.state_folder import is_held
 from coordinator.cli import management
 from coordinator.cli.options import StateOption, new_app, state_folder
+from coordinator.cli.screen import Screen
 from coordinator.cli.waiting_linux import wait_for_end
 from stagewire.endpoint import read_endpoint
-from stagewire.errors import CoordinatorUnreachableError, DeadlineExceededError
+from stagewire.errors import DeadlineExceededError
 
 app = new_app()
 _DRAIN_SECONDS: Final = 10.0
@@ -26,16 +26,14 @@ def down(
     ] = _DRAIN_SECONDS,
 ) -> None:
     """Stop a running coordinator: it drains, stops its workers and ends."""
-    folder = state_folder(state)
-    if not is_held(folder):
-        raise CoordinatorUnreachableError(f"no coordinator is running on the state folder {folder}")
+    folder, screen = state_folder(state), Screen()
     endpoint = read_endpoint(folder)
     running = management.shutdown(endpoint, timeout)
     if running:
-        typer.echo(f"waiting for {running} requests, at most {timeout:g} s")
+        screen.note(f"waiting for {running} requests, at most {timeout:g} s")
     if not wait_for_end(endpoint.pid, timeout + _LEAVE_SECONDS):
         raise DeadlineExceededError(
             f"the coordinator of {endpoint.plan!r}, process {endpoint.pid}, has not ended;"
             f" end it with `kill -9 {endpoint.pid}`, its workers end with it"
         )
-    typer.echo(f"stopped {endpoint.plan}")
+    screen.line(f"stopped {endpoint.plan}")

@@ -9,6 +9,9 @@ from typing import Final
 
 import typer
 
+from coordinator.cli.layout import wrapped
+from coordinator.cli.screen import width_of
+from coordinator.cli.spelling import spelled
 from stagewire.errors import ExitCode, StageError
 from stagewire.limits import LOG_BYTES
 
@@ -34,7 +37,7 @@ def show(error: Exception) -> int:
     if _log.isEnabledFor(logging.DEBUG):
         traceback.print_exception(error)
     lines = [f"{error.reason}: {error.message}", *getattr(error, "__notes__", ())]
-    typer.echo("\n".join((*lines, f"what to do: {error.recovery}")), err=True)
+    _tell("\n".join((*lines, f"what to do: {error.recovery}")))
     return error.exit_code
 
 
@@ -43,9 +46,13 @@ def show_usage(error: typer.TyperException) -> int:
     # Typer's error of usage has a context; the public class above it does not say so.
     context = getattr(error, "ctx", None)
     if context is not None:
-        typer.echo(f"{context.get_usage()}\nTry '{context.command_path} --help'.", err=True)
-    typer.echo(f"Error: {error.format_message()}", err=True)
+        _tell(f"{context.get_usage()}\nTry '{context.command_path} --help'.")
+    _tell(f"Error: {error.format_message()}")
     return ExitCode.USAGE
+
+
+def _tell(text: str) -> None:
+    typer.echo(wrapped(spelled(text), width_of(sys.stderr)), err=True)
 
 
 def _show_internal(error: Exception) -> int:
@@ -57,21 +64,17 @@ def _show_internal(error: Exception) -> int:
     elif (path := _write(error, error_id)) is not None:
         where = f"in {path}"
     text = f"INTERNAL_FAULT: something unexpected happened; error id {error_id}, the cause stands"
-    typer.echo(f"{text} {where}", err=True)
-    typer.echo(f"what to do: {StageError.recovery}", err=True)
+    _tell(f"{text} {where}\nwhat to do: {StageError.recovery}")
     return ExitCode.INTERNAL
 
 
 def _write(error: Exception, error_id: str) -> Path | None:
     """Logs the traceback beside the logs of coordinators; None when that folder is of no use."""
     from coordinator.app.log_file import PrivateLog
-    from stagewire.endpoint import default_state_folder
+    from coordinator.cli.options import own_folder
 
-    path = default_state_folder() / "logs" / _LOG_NAME
     try:
-        # One by one: `parents` would leave the state folder open to others.
-        path.parents[1].mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path = own_folder("logs") / _LOG_NAME
         handler = PrivateLog(path, maxBytes=LOG_BYTES, backupCount=1)
     except OSError:
         return None

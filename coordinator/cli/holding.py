@@ -53,11 +53,11 @@ class Holding:
         except asyncio.CancelledError:
             if self._signals:
                 task.uncancel()
-                self._screen.line("interrupted; everything is stopped")
+                self._screen.note("interrupted; everything is stopped")
                 return ExitCode.INTERRUPTED
             if stopped.done() and not stopped.cancelled():
                 task.uncancel()
-                self._screen.line("stopped before it was ready")
+                self._screen.note("stopped before it was ready")
                 return ExitCode.OK
             raise
         finally:
@@ -83,14 +83,14 @@ class Holding:
         self._signals += 1
         if self._signals > 1:
             self._coordinator.kill()
-            self._screen.console.show_cursor()
+            self._screen.show_cursor()
             if self.own_folder is not None:
                 shutil.rmtree(self.own_folder, ignore_errors=True)
             # At once means at once: threads that wait for a library would hold up an exit.
             os._exit(ExitCode.INTERRUPTED)
         if self.is_draining_allowed:
-            self._screen.line("stopping; once more to stop at once")
+            self._screen.note("stopping; once more to stop at once")
             self._coordinator.request_stop()
         else:
-            self._screen.line("stopping")
+            self._screen.note("stopping")
             task.cancel()

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperGroup
 
+from coordinator.cli.spelling import program
 from stagewire.errors import ExitCode
 
 COMMANDS: Final = {
@@ -63,6 +64,13 @@ class CommandGroup(TyperGroup):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+_HELP: Final = f"""
+Run each stage of a multimodal pipeline on the processor of this machine that suits it.
+
+A first try: {program()} demo. Exit codes: 0 done, 1 fault, 2 refused, 64 wrong usage, 70 internal,
+75 held by another, 78 unsafe, 130 interrupted.
+"""
+
 app = typer.Typer(
     name="coordinator",
     cls=CommandGroup,
@@ -81,7 +89,7 @@ def _print_version(is_wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=_HELP)
 def begin(
     context: typer.Context,
     debug: Annotated[bool, typer.Option("--debug", help="Log more, with tracebacks.")] = False,
@@ -90,11 +98,7 @@ def begin(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Run each stage of a multimodal pipeline on the processor of this machine that suits it.
-
-    A first try: coordinator demo. Exit codes: 0 done, 1 fault, 2 refused, 64 wrong usage, 70
-    internal, 75 held by another, 78 unsafe, 130 interrupted.
-    """
+    """Begins any command."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(ExitCode.USAGE)
@@ -113,7 +117,7 @@ def run(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
         # A command returns its exit code, or nothing when it is done.
-        return int(command.main(arguments, prog_name="coordinator", standalone_mode=False) or 0)
+        return int(command.main(arguments, prog_name=program(), standalone_mode=False) or 0)
     except (KeyboardInterrupt, typer.Abort):
         return ExitCode.INTERRUPTED
     except Exception as error:  # the outermost edge: whatever is left becomes an exit code

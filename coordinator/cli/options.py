@@ -1,11 +1,25 @@
 """Options that several commands share, and settings made of them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
-PlanOption = Annotated[Path, typer.Option("--plan", help="The plan file.", show_default=False)]
+
+def _check_plan(path: Path | None) -> Path | None:
+    if path is not None and not path.exists():
+        raise typer.BadParameter(f"plan file {path} does not exist")
+    if path is not None and path.is_dir():
+        raise typer.BadParameter(f"{path} is a folder; name the plan file in it")
+    return path
+
+
+def optional_plan(text: str) -> Any:
+    """Returns the option that names a plan file; typer's own type of it is not public."""
+    return typer.Option("--plan", help=text, callback=_check_plan, show_default=False)
+
+
+PlanOption = Annotated[Path, optional_plan("The plan file.")]
 StateOption = Annotated[
     Path | None,
     typer.Option("--state", help="State folder; by default the user's own.", show_default=False),
@@ -37,6 +51,26 @@ RamOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _check_address(address: str) -> str:
+    if address != ANY_PORT:
+        # Of the listener itself, which is the last to check it; it imports gRPC.
+        from coordinator.serve.listener import check_loopback
+        from stagewire.errors import BindUnsafeError
+
+        try:
+            check_loopback(address)
+        except BindUnsafeError as error:
+            raise typer.BadParameter(error.message) from None
+    return address
+
+
+ANY_PORT: Final = "127.0.0.1:0"
+ListenOption = Annotated[
+    str,
+    typer.Option("--listen", help="Address for clients, on loopback.", callback=_check_address),
+]
 PipelinesOption = Annotated[
     list[str] | None,
     typer.Option("--pipeline", help="Pipeline to bring up; may be repeated. By default all."),
@@ -64,3 +98,16 @@ def state_folder(state: Path | None) -> Path:
     from stagewire.endpoint import default_state_folder
 
     return (default_state_folder() if state is None else state.expanduser()).absolute()
+
+
+def own_folder(name: str) -> Path:
+    """Makes a folder in the user's own state folder, closed to others like that one.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder = state_folder(None)
+    # One by one: `parents` would leave the state folder open to others.
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder / name).mkdir(mode=0o700, exist_ok=True)
+    return folder / name

@@ -15,13 +15,16 @@ from coordinator.cli.options import (
     PipelinesOption,
     RamOption,
     new_app,
+    optional_plan,
     quota_bytes,
     state_folder,
 )
+from coordinator.cli.pipelines import check_pipelines, naming_what_fits
 from coordinator.cli.screen import Screen
 from coordinator.facts.sizes import format_size
 from coordinator.plan.loading import load_plan
 from stagewire.client import Table
+from stagewire.errors import StageError
 
 app = new_app()
 _MIB = 1 << 20
@@ -29,9 +32,7 @@ _MIB = 1 << 20
 
 @app.command()
 def plan(
-    plan: Annotated[
-        Path | None, typer.Option("--plan", help="The plan file.", show_default=False)
-    ] = None,
+    plan: Annotated[Path | None, optional_plan("The plan file.")] = None,
     ram: RamOption = None,
     pipeline: PipelinesOption = None,
     fake: FakeOption = False,
@@ -59,15 +60,42 @@ def plan(
         quota_bytes=quota_bytes(ram),
         is_fake=fake,
     )
-    run = explain(design_run(settings, load_plan(plan)))
     screen = Screen()
+    try:
+        run = _explained(settings)
+    except StageError as error:
+        if json:
+            screen.json({"verdict": "refused", "refusal": _refusal(error)})
+        raise
     if json:
         screen.json({"verdict": "admitted, subject to proof", "design": run})
     else:
         _show(run, screen)
 
 
+def _explained(settings: Settings) -> DryRun:
+    loaded = load_plan(settings.plan_path)
+    check_pipelines(settings.pipelines, loaded.plan.pipelines)
+    with naming_what_fits(settings, loaded):
+        return explain(design_run(settings, loaded))
+
+
+def _refusal(error: StageError) -> dict[str, object]:
+    return {
+        "reason": error.reason,
+        "message": error.message,
+        "facts": error.facts,
+        "remedies": [*getattr(error, "__notes__", ()), error.recovery],
+    }
+
+
 def _show(run: DryRun, screen: Screen) -> None:
+    tightest = min(run.limits, key=lambda item: item.limit_bytes - item.reserved_bytes)
+    screen.line(
+        f"{run.plan} fits: it takes {_exact(tightest.reserved_bytes)} of"
+        f" {_exact(tightest.limit_bytes)} ({tightest.constraint})",
+        style="bold green",
+    )
     screen.table(_stages(run), "Stages")
     for stage in run.stages:
         for lost in stage.lost:
@@ -75,7 +103,7 @@ def _show(run: DryRun, screen: Screen) -> None:
     screen.table(_edges(run), "Edges")
     screen.table(_memory(run), "Memory")
     screen.table(_limits(run), "Limits")
-    screen.line(f"\nadmitted, subject to proof: {run.plan}", style="bold green")
+    screen.line("\nadmitted, subject to proof", style="bold")
     for proof in run.proofs:
         screen.line(f"  {proof.stage}: {'; '.join(proof.claims)}")
 

@@ -3,18 +3,17 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
-from typing import Final
-
-from rich.console import Group, RenderableType
-from rich.live import Live
-from rich.text import Text
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Final
 
 from coordinator.app.coordinator import Coordinator
-from coordinator.cli.screen import Screen, drawn
-from coordinator.cli.tables import against, seconds, stage_table, worker_table
+from coordinator.cli.screen import Screen
+from coordinator.cli.tables import against, doing, seconds
 from stagewire.client import CoordinatorState
 from stagewire.client.state import Phase, StageState, WorkerState, from_message
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _LINE_SECONDS: Final = 5.0
 """Time between two lines about the same long work."""
@@ -39,35 +38,31 @@ class Progress:
         told, when = self._told.get(subject, ("", 0.0))
         if word != told or time.monotonic() - when >= _LINE_SECONDS:
             self._told[subject] = (word, time.monotonic())
-            self._screen.line(f"{subject}: {what}")
+            self._screen.note(f"{subject}: {what}")
 
     @contextlib.asynccontextmanager
-    async def showing(
-        self, coordinator: Coordinator, more: Callable[[], RenderableType] | None = None
-    ) -> AsyncIterator[None]:
-        """Shows what happens during the block, with `more` below it."""
+    async def showing(self, coordinator: Coordinator) -> AsyncIterator[None]:
+        """Shows what happens during the block."""
         follower = asyncio.create_task(self._follow(coordinator))
-        live = contextlib.nullcontext() if not self._screen.is_live else self._live(more)
         try:
-            with live:
+            with self._moving():
                 yield
         finally:
             follower.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await follower
 
-    def _live(self, more: Callable[[], RenderableType] | None) -> Live:
-        return Live(
-            get_renderable=lambda: Group(self.drawn(), *([more()] if more is not None else [])),
-            console=self._screen.console,
-            refresh_per_second=1 / _TICK_SECONDS,
-        )
+    def _moving(self) -> contextlib.AbstractContextManager[object]:
+        if not self._screen.is_live:
+            return contextlib.nullcontext()
+        from coordinator.cli.moving import drawn_lines, drawn_state, moving
 
-    def drawn(self) -> RenderableType:
-        """Returns the present state for a terminal."""
-        if self._state is None:
-            return Text("\n".join(f"{name}: {what}" for name, what in self._works.items()))
-        return Group(drawn(stage_table(self._state)), drawn(worker_table(self._state)))
+        def draw() -> "RenderableType":
+            if self._state is not None:
+                return drawn_state(self._state)
+            return drawn_lines([f"{name}: {what}" for name, what in self._works.items()])
+
+        return moving(draw, _TICK_SECONDS)
 
     async def _follow(self, coordinator: Coordinator) -> None:
         ticker: asyncio.Task[None] | None = None
@@ -99,7 +94,7 @@ class Progress:
 
     def _tell(self, line: str, before: str) -> None:
         if line and line != before:
-            self._screen.line(line)
+            self._screen.note(line)
 
 
 def _line_of_worker(worker: WorkerState | None) -> str:
@@ -120,5 +115,5 @@ def _line_of_stage(stage: StageState | None) -> str:
             f" proof {stage.verdict.name.lower()} {stage.grade.name}"
         )
     if stage.phase is Phase.STARTING and stage.evidence:
-        return f"stage {stage.stage_id}: {stage.evidence}"
+        return f"stage {stage.stage_id}: {doing(stage)}"
     return ""

@@ -6,6 +6,7 @@ import typer
 
 from coordinator.cli import management
 from coordinator.cli.options import StateOption, new_app, state_folder
+from coordinator.cli.spelling import spelled, state_option
 from stagewire.endpoint import read_endpoint
 
 app = new_app()
@@ -19,5 +20,6 @@ def restart(
     state: StateOption = None,
 ) -> None:
     """Start a worker again that was given up, or at once instead of later."""
-    management.restart_worker(read_endpoint(state_folder(state)), worker)
-    typer.echo(f"starting {worker}; see `coordinator status`")
+    folder = state_folder(state)
+    management.restart_worker(read_endpoint(folder), worker)
+    typer.echo(spelled(f"starting {worker}; see `coordinator status{state_option(folder)}`"))

@@ -7,11 +7,11 @@ import typer
 
 from coordinator.cli.options import JsonOption, StateOption, new_app, state_folder
 from coordinator.cli.outputs import Outputs
+from coordinator.cli.pipelines import check_pipelines
 from coordinator.cli.screen import Screen
 from coordinator.cli.tables import request_table, seconds
 from coordinator.cli.values import pairs, read_inputs
 from stagewire.client import Client, CoordinatorState, PipelineState, Receipt, connect
-from stagewire.errors import PipelineUnknownError
 
 app = new_app()
 
@@ -77,8 +77,6 @@ def show_receipt(receipt: Receipt, client: Client, screen: Screen) -> None:
 
 
 def _pipeline(state: CoordinatorState, name: str) -> PipelineState:
-    for item in state.pipelines:
-        if item.pipeline == name:
-            return item
-    known = ", ".join(item.pipeline for item in state.pipelines)
-    raise PipelineUnknownError(f"the plan has no pipeline {name!r}; it has {known}")
+    known = {item.pipeline: item for item in state.pipelines}
+    check_pipelines([name], known)
+    return known[name]

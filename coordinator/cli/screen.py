@@ -1,4 +1,8 @@
-"""Standard output: lines, tables and JSON; colours and movement only on a terminal."""
+"""What a command writes: results, notes beside them, tables and JSON.
+
+Results go to standard output. Notes of progress go there as well on a terminal, and otherwise to
+standard error. Colours and movement are for terminals alone.
+"""
 
 import dataclasses
 import enum
@@ -6,48 +10,68 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, TextIO
 
-from rich import box
-from rich.console import Console, RenderableType
-from rich.table import Table as RichTable
-
+from coordinator.cli.layout import Flow, laid_out, wrapped
 from stagewire.client import Table
+from stagewire.errors import ExitCode
+
+_STYLES: Final = {"bold": "1", "bold green": "1;32"}
+_WITHOUT_MOVEMENT: Final = ("dumb", "unknown")
 
 
 class Screen:
     """Where a command writes what it found."""
 
     def __init__(self) -> None:
-        self.console = Console(markup=False, highlight=False, emoji=False)
+        self.is_terminal = sys.stdout.isatty()
         self.is_live = (
-            self.console.is_terminal
-            and not self.console.is_dumb_terminal
+            self.is_terminal
+            and os.environ.get("TERM") not in _WITHOUT_MOVEMENT
             and not os.environ.get("NO_COLOR")
         )
         """Whether text may move and have colours."""
+        self._flow: Flow | None = None
         self._is_open = False
 
     @property
     def can_ask(self) -> bool:
         """Whether a person reads and can answer."""
-        return self.console.is_terminal and sys.stdin is not None and sys.stdin.isatty()
+        return self.is_terminal and sys.stdin is not None and sys.stdin.isatty()
 
     def line(self, text: str = "", style: str = "") -> None:
-        """Writes one line, below what `write` left open."""
+        """Writes a paragraph of a result, below what `write` left open."""
         self.end_line()
-        self.console.print(text, style=style if self.is_live else "", soft_wrap=True)
+        self.exact(wrapped(text, width_of(sys.stdout)), style)
+
+    def exact(self, text: str, style: str = "") -> None:
+        """Writes a text whose lines are not broken, such as a command to be copied."""
+        self.end_line()
+        if style and self.is_live:
+            text = f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+        _emit(sys.stdout, f"{text}\n")
+
+    def note(self, text: str) -> None:
+        """Writes what is no result: progress, and what to do next."""
+        self.end_line()
+        stream = sys.stdout if self.is_terminal else sys.stderr
+        _emit(stream, wrapped(text, width_of(stream)) + "\n")
 
     def write(self, text: str) -> None:
         """Writes text as it comes, without ending its line."""
         self._is_open = not text.endswith("\n")
-        self.console.print(text, end="", soft_wrap=True)
+        width = width_of(sys.stdout)
+        if width is not None:
+            self._flow = self._flow or Flow(width)
+            text = self._flow.take(text)
+        _emit(sys.stdout, text)
 
     def end_line(self) -> None:
         """Ends a line that `write` left open."""
         if self._is_open:
             self._is_open = False
-            self.console.print()
+            rest = self._flow.end() if self._flow is not None else ""
+            _emit(sys.stdout, f"{rest}\n")
 
     def table(self, table: Table, title: str = "") -> None:
         """Writes a table; nothing when it has no rows."""
@@ -55,25 +79,31 @@ class Screen:
             return
         if title:
             self.line(f"\n{title}", style="bold")
-        if self.is_live:
-            self.console.print(drawn(table))
+        head, *rows = laid_out(table, width_of(sys.stdout))
+        self.exact(head, style="bold")
+        self.exact("\n".join(rows))
+
+    def note_table(self, table: Table, title: str) -> None:
+        """Writes a table that is no result."""
+        if self.is_terminal:
+            self.table(table, title)
         else:
-            self.line(str(table))
+            self.note("\n".join((f"\n{title}", *laid_out(table, width_of(sys.stderr)))))
+
+    def show_cursor(self) -> None:
+        """Shows the cursor again, which is hidden while something moves."""
+        if self.is_live:
+            _emit(sys.stdout, "\x1b[?25h")
 
     def json(self, value: object) -> None:
         """Writes one JSON document."""
-        sys.stdout.write(json.dumps(plain(value), indent=2, ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+        _emit(sys.stdout, json.dumps(plain(value), indent=2, ensure_ascii=False) + "\n")
 
 
-def drawn(table: Table) -> RenderableType:
-    """Returns a table as a terminal shows it."""
-    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in table.columns:
-        shown.add_column(column, overflow="fold")
-    for row in table.rows:
-        shown.add_row(*row)
-    return shown
+def width_of(stream: TextIO) -> int | None:
+    """Returns the width that text has to fit; None where it goes to no terminal."""
+    # A terminal that nobody gave a size says that it has none.
+    return (os.get_terminal_size(stream.fileno()).columns or 80) if stream.isatty() else None
 
 
 def plain(value: object) -> Any:
@@ -90,3 +120,14 @@ def plain(value: object) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     return value
+
+
+def _emit(stream: TextIO, text: str) -> None:
+    """Writes at once: who reads a pipe takes each line as it comes."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        # Nobody reads on; what the interpreter flushes at its end must not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        raise SystemExit(ExitCode.FAULT) from None

@@ -1,17 +1,16 @@
 """`coordinator status`: what runs where, and the memory that it takes."""
 
-import contextlib
 import json
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
-from rich.console import Group
-from rich.live import Live
 
 from coordinator.cli.options import JsonOption, StateOption, new_app, state_folder
-from coordinator.cli.screen import Screen, drawn, plain
+from coordinator.cli.screen import Screen, plain
 from coordinator.cli.tables import (
     failed_budget_table,
+    legend,
+    limit_legend,
     limit_table,
     pipeline_table,
     stage_table,
@@ -20,6 +19,7 @@ from coordinator.cli.tables import (
 from stagewire.client import Client, CoordinatorState, connect
 
 app = new_app()
+_TICK_SECONDS: Final = 0.25
 
 
 @app.command()
@@ -44,9 +44,16 @@ def status(
 def show(state: CoordinatorState, screen: Screen) -> None:
     """Shows one state."""
     screen.line(f"{state.plan_name}: {state.phase.name.lower()}", style="bold")
-    for table in (stage_table, worker_table, pipeline_table, limit_table):
+    for table, explain in (
+        (stage_table, legend),
+        (worker_table, None),
+        (pipeline_table, None),
+        (limit_table, limit_legend),
+    ):
         screen.line()
         screen.table(table(state))
+        if explain is not None:
+            screen.line(explain(state))
     if state.ledger.failed_budgets:
         screen.line()
         screen.line("Budgets below what was measured", style="bold")
@@ -54,15 +61,21 @@ def show(state: CoordinatorState, screen: Screen) -> None:
 
 
 def _watch(client: Client, screen: Screen, *, is_json: bool) -> None:
-    with contextlib.ExitStack() as stack:
-        live = None
-        if screen.is_live and not is_json:
-            live = stack.enter_context(Live(console=screen.console))
+    if screen.is_live and not is_json:
+        _watch_live(client)
+        return
+    for state in client.watch():
+        if is_json:
+            # One document a line: a reader takes each as it comes.
+            screen.exact(json.dumps(plain(state), ensure_ascii=False))
+        else:
+            show(state, screen)
+
+
+def _watch_live(client: Client) -> None:
+    from coordinator.cli.moving import drawn_lines, drawn_state, moving
+
+    shown = drawn_lines([])
+    with moving(lambda: shown, _TICK_SECONDS):
         for state in client.watch():
-            if is_json:
-                # One document a line: a reader takes each as it comes.
-                screen.write(json.dumps(plain(state), ensure_ascii=False) + "\n")
-            elif live is not None:
-                live.update(Group(drawn(stage_table(state)), drawn(worker_table(state))))
-            else:
-                show(state, screen)
+            shown = drawn_state(state)

@@ -1,8 +1,23 @@
 """What runs where, as tables."""
 
+from collections.abc import Iterable
+from typing import Final
+
+from coordinator.facts.proof import Grade
 from coordinator.facts.sizes import format_size
 from stagewire.client import CoordinatorState, Receipt, Table
 from stagewire.client.state import Phase, StageState, WorkerState
+
+_VERDICTS: Final = {
+    "absent": "the device is not there",
+    "init_failed": "the device could not be opened",
+    "run_failed": "the example could not be run",
+    "none": "nothing ran on the device",
+    "partial": "a part of the example ran on the device",
+    "full": "all of the example ran on the device",
+    "wrong_numbers": "it ran, and what came out is wrong",
+    "unmeasured": "no proof yet",
+}
 
 
 def stage_table(state: CoordinatorState) -> Table:
@@ -15,7 +30,7 @@ def stage_table(state: CoordinatorState) -> Table:
                 stage.worker_id,
                 stage.device,
                 stage.executor,
-                _doing(stage),
+                doing(stage),
                 f"{stage.verdict.name.lower()} {stage.grade.name}",
                 seconds(stage.load_seconds),
                 against(stage.measured_bytes, stage.reserved_bytes),
@@ -92,6 +107,18 @@ def failed_budget_table(state: CoordinatorState) -> Table:
     )
 
 
+def legend(state: CoordinatorState) -> str:
+    """Returns what the verdicts and grades of the stages mean, in one line."""
+    verdicts = dict.fromkeys(stage.verdict.name.lower() for stage in state.stages)
+    parts = [f"{name} = {_VERDICTS[name]}" for name in verdicts if name in _VERDICTS]
+    return "; ".join((*parts, *_grades(stage.grade.name for stage in state.stages)))
+
+
+def limit_legend(state: CoordinatorState) -> str:
+    """Returns what the grades of the constraints mean, in one line."""
+    return "; ".join(_grades(item.grade.name for item in state.ledger.constraints))
+
+
 def request_table(receipt: Receipt, state: CoordinatorState) -> Table:
     """Returns one row for each stage of a request: time, bytes, memory against budget.
 
@@ -146,9 +173,16 @@ def _is_of(port: str, stage: str) -> bool:
     return port.startswith(f"{stage}.")
 
 
-def _doing(stage: StageState) -> str:
-    """Returns the phase of a stage, and what is being done to it."""
-    phase = stage.phase.name.lower()
-    if stage.phase is Phase.STARTING and stage.evidence:
-        return f"{phase}: {stage.evidence}"
-    return phase
+def doing(stage: StageState) -> str:
+    """Returns the phase of a stage, or how far its start has come."""
+    if stage.phase is not Phase.STARTING or not stage.evidence:
+        return stage.phase.name.lower()
+    if stage.load_seconds is not None:
+        return "proven"
+    # What an executor calls ready has still to run its example.
+    return "loaded" if stage.evidence == "ready" else stage.evidence
+
+
+def _grades(letters: Iterable[str]) -> list[str]:
+    shown = dict.fromkeys(letters)
+    return [f"{grade.name} = {grade.value}" for grade in Grade if grade.name in shown]

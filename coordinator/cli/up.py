@@ -10,7 +10,9 @@ from coordinator.app.settings import Settings, default_cache_folder
 from coordinator.cli.consent import ask_for
 from coordinator.cli.holding import Holding
 from coordinator.cli.options import (
+    ANY_PORT,
     FakeOption,
+    ListenOption,
     PipelinesOption,
     PlanOption,
     RamOption,
@@ -20,11 +22,15 @@ from coordinator.cli.options import (
     quota_bytes,
     state_folder,
 )
+from coordinator.cli.pipelines import check_pipelines, naming_what_fits
 from coordinator.cli.progress import Progress
 from coordinator.cli.screen import Screen
+from coordinator.cli.spelling import spelled, state_option
+from coordinator.devices.doctor import CheckState, check_loopback
+from coordinator.devices.loopback import probe_loopback
 from coordinator.plan.loading import load_plan
 from stagewire.endpoint import Endpoint
-from stagewire.errors import ExitCode
+from stagewire.errors import ExitCode, LoopbackDownError
 
 app = new_app()
 
@@ -40,9 +46,7 @@ def up(
     dev: Annotated[
         bool, typer.Option("--dev", help="Run workers from the checkout, not from built wheels.")
     ] = False,
-    listen: Annotated[
-        str, typer.Option("--listen", help="Address for clients, on loopback.")
-    ] = "127.0.0.1:0",
+    listen: ListenOption = ANY_PORT,
 ) -> int:
     """Bring a plan up and keep it up until it is stopped.
 
@@ -69,16 +73,17 @@ def bring_up(settings: Settings, screen: Screen, *, is_agreed: bool) -> int:
 
     async def serve(endpoint: Endpoint) -> ExitCode:
         holding.is_draining_allowed = True
-        screen.line(f"READY {endpoint.plan} at {endpoint.address}", style="bold green")
-        screen.line(f"stop it with Ctrl-C or `coordinator down --state {settings.state_folder}`")
+        screen.exact(f"READY {endpoint.plan} at {endpoint.address}", style="bold green")
+        state = state_option(settings.state_folder)
+        screen.note(spelled(f"stop it with Ctrl-C or `coordinator down{state}`"))
         await coordinator.wait_for_stop()
         return ExitCode.OK
 
     code = asyncio.run(holding.hold(serve))
     if coordinator.cut_short:
-        screen.line(f"stopped; {coordinator.cut_short} requests were cut short")
+        screen.note(f"stopped; {coordinator.cut_short} requests were cut short")
     elif code is ExitCode.OK:
-        screen.line("stopped")
+        screen.note("stopped")
     return code
 
 
@@ -95,9 +100,24 @@ def prepare(
     Raises:
         StageError: the plan is refused, or a person said no to the downloads.
     """
-    coordinator = Coordinator(settings, load_plan(settings.plan_path), progress.note)
+    _require_loopback()
+    loaded = load_plan(settings.plan_path)
+    check_pipelines(settings.pipelines, loaded.plan.pipelines)
+    with naming_what_fits(settings, loaded):
+        coordinator = Coordinator(settings, loaded, progress.note)
     is_allowed = ask_for(
         coordinator.downloads(), screen, is_agreed=is_agreed, is_agreed_unasked=is_agreed_unasked
     )
     coordinator.preparation.is_download_allowed = is_allowed
     return coordinator
+
+
+def _require_loopback() -> None:
+    """Checks the one network that is needed, before anything else is done.
+
+    Raises:
+        LoopbackDownError: it is down.
+    """
+    found = check_loopback(probe_loopback())
+    if found.state is CheckState.FAIL:
+        raise LoopbackDownError(f"{found.found}; {found.remedy}")

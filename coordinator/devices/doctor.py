@@ -53,6 +53,8 @@ class Examination:
     shared_memory: Storage | Unavailable
     uv_version: str | None
     """None when uv was not found."""
+    loopback: Unavailable | None
+    """Why this machine cannot be reached from itself; None when it can."""
 
 
 def examine(examination: Examination) -> Sequence[Check]:
@@ -65,7 +67,16 @@ def examine(examination: Examination) -> Sequence[Check]:
         _check_storage(examination.storage, examination.needed_storage_bytes),
         _check_uv(examination.uv_version),
         _check_shared_memory(examination.shared_memory),
+        check_loopback(examination.loopback),
     )
+
+
+def check_loopback(failure: Unavailable | None) -> Check:
+    """Returns the check without which nothing can be brought up."""
+    if failure is None:
+        return Check("loopback", CheckState.OK, "answers")
+    found = f"loopback is down, over which all processes talk: {failure.detail}"
+    return Check("loopback", CheckState.FAIL, found, "bring it up with `ip link set lo up`")
 
 
 def _check_python(version: tuple[int, int, int]) -> Check:

@@ -103,14 +103,14 @@ INSTALL_LOG = f".cache/stagewire/uv/{LOCKED_VERSION}/install.log"
 def test_without_a_word_it_prints_its_usage_and_exits_64(machine):
     result = machine.run()
     assert result.returncode == 64
-    assert "./run demo" in result.stderr
+    assert "run demo" in result.stderr
     assert result.stdout == ""
 
 
 def test_help_needs_no_uv(machine):
     result = machine.run("--help")
     assert result.returncode == 0
-    assert "./run test" in result.stdout
+    assert "run test" in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -136,6 +136,32 @@ def test_words_reach_uv_as_they_were_written_and_paths_stay_relative_to_the_call
     assert label == "uv"
     assert folder == str(machine.elsewhere)
     assert arguments == ["run", "--project", str(ROOT), *passed_on]
+
+
+@pytest.mark.parametrize("word", ["--help", ""])
+def test_its_usage_spells_it_as_it_was_typed_and_says_what_takes_long(machine, word):
+    result = machine.run(*filter(None, [word]))
+    usage = result.stdout + result.stderr
+    for said in ("demo", "test", "COMMAND", "uv"):
+        assert f" {ROOT / 'run'} {said}" in usage
+    assert "./run" not in usage
+    assert "about four minutes" in usage
+
+
+@pytest.mark.parametrize(
+    ("word", "told"), [("status", str(ROOT / "run")), ("test", "unset"), ("uv", "unset")]
+)
+def test_commands_are_told_how_they_were_started_and_tests_are_not(machine, word, told):
+    version = "[ $1 = --version ] && echo 'uv 1.0.0' && exit\n"
+    machine.add("uv", version + 'echo "${STAGEWIRE_PROGRAM-unset}"\n')
+    assert machine.run(word).stdout == f"{told}\n"
+
+
+def test_started_by_a_shell_it_is_spelled_as_a_path(machine):
+    result = subprocess.run(
+        ["sh", "run", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.startswith("usage: ./run demo ")
 
 
 def test_the_word_uv_passes_on_to_uv_itself(machine):

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 import pytest
@@ -22,6 +22,7 @@ import pytest
 from testkit import plans
 
 PROGRAM = [sys.executable, "-m", "coordinator.cli.main"]
+_OF_A_TERMINAL = ("NO_COLOR", "STAGEWIRE_PROGRAM")
 SECONDS = 120
 """A limit, ten times what is usual."""
 
@@ -85,7 +86,7 @@ class Program:
         self.temporary = root / "temporary"
         self.temporary.mkdir()
         self.environment = {
-            **{name: value for name, value in os.environ.items() if name != "NO_COLOR"},
+            **{name: value for name, value in os.environ.items() if name not in _OF_A_TERMINAL},
             "STAGEWIRE_STATE": str(self.state),
             "STAGEWIRE_CACHE": str(root / "cache"),
             "TMPDIR": str(self.temporary),
@@ -93,9 +94,11 @@ class Program:
         self.started: list[Started] = []
         self.terminals: list[Terminal] = []
 
-    def run(self, *arguments: object, **environment: str) -> "subprocess.CompletedProcess[str]":
+    def run(
+        self, *arguments: object, before: Sequence[str] = (), **environment: str
+    ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [*PROGRAM, *map(str, arguments)],
+            [*before, *PROGRAM, *map(str, arguments)],
             env={**self.environment, **environment},
             cwd=self.root,
             stdin=subprocess.DEVNULL,
@@ -111,7 +114,12 @@ class Program:
         assert result.returncode == 0, result.stderr
         return json.loads(result.stdout)
 
-    def start(self, *arguments: object) -> Started:
+    def run_without_network(self, *arguments: object) -> "subprocess.CompletedProcess[str]":
+        """Runs it where not even loopback is up, as in a container that nobody finished."""
+        rights = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+        return self.run(*arguments, before=("unshare", "--net", *rights))
+
+    def start(self, *arguments: object, errors: IO[str] | int = subprocess.STDOUT) -> Started:
         started = Started(
             subprocess.Popen(
                 [*PROGRAM, *map(str, arguments)],
@@ -119,7 +127,7 @@ class Program:
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                stderr=errors,
                 text=True,
             )
         )
@@ -147,10 +155,11 @@ class Program:
 class Terminal:
     """A program on a terminal, where a person reads and types."""
 
-    def __init__(self, program: Program, *arguments: object, **environment: str) -> None:
+    def __init__(
+        self, program: Program, *arguments: object, columns: int = 240, **environment: str
+    ) -> None:
         self._master, slave = pty.openpty()
-        # Wide enough that no cell of a table is folded.
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 240, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         self.process = subprocess.Popen(
             [*PROGRAM, *map(str, arguments)],
             env={**program.environment, "TERM": "xterm", **environment},

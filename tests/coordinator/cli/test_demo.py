@@ -1,17 +1,23 @@
 """The demo with pretended stages: what it says and leaves, and what it refuses at once."""
 
+import re
 import signal
 import wave
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from coordinator.cli.demo import _state
+from coordinator.cli.screen import Screen
+from coordinator.facts.sizes import parse_size
 from stagewire.client import write_wav
-from stagewire.errors import ExitCode
+from stagewire.errors import ExitCode, WorkerStartError
 
 from .conftest import Terminal, wait_until_gone
 
 pytestmark = pytest.mark.integration
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def assert_nothing_is_left(program):
@@ -28,8 +34,8 @@ def executable(folder, name, body):
 def test_the_demo_answers_and_leaves_nothing_running(program):
     result = program.run("demo", "--fake", PATH="/nonexistent")
     assert result.returncode == 0, result.stderr
+    assert "(synthetic: no person said it)" in result.stderr
     for part in (
-        "(synthetic: no person said it)",
         "heard: fake.",
         "answer: fake.",
         "speak     speech  cpu",
@@ -88,7 +94,7 @@ def test_a_question_that_is_no_audio_is_refused_before_anything_starts(
     assert result.returncode == ExitCode.REFUSED
     assert "MEDIA_INVALID: " in result.stderr
     assert says in result.stderr
-    assert "starting" not in result.stdout
+    assert "starting" not in result.stdout + result.stderr
     assert_nothing_is_left(program)
 
 
@@ -114,7 +120,7 @@ def test_a_reply_that_cannot_be_written_is_refused_before_anything_starts(progra
     result = program.run("demo", "--fake", "--output", "no/such/folder.wav")
     assert result.returncode == ExitCode.REFUSED
     assert "PATH_FORBIDDEN: " in result.stderr
-    assert "starting" not in result.stdout
+    assert "starting" not in result.stdout + result.stderr
 
 
 def test_a_kept_demo_is_asked_again_and_stopped_with_ctrl_c(program):
@@ -173,3 +179,57 @@ def test_a_reply_that_is_named_as_something_else_is_refused(program, name):
     assert result.returncode == ExitCode.REFUSED
     assert ".wav" in result.stderr
     assert not list(program.root.glob("reply*"))
+
+
+def test_memory_may_be_limited_as_for_up(program):
+    result = program.run("demo", "--fake", "--ram", "900MiB")
+    assert result.returncode == ExitCode.REFUSED
+    assert "which allows 900.0 MiB" in result.stderr
+    assert_nothing_is_left(program)
+
+
+@pytest.fixture
+def offline(program):
+    """What fails after the start: everything has to be fetched, and nothing can be."""
+    return {"UV_OFFLINE": "1", "UV_CACHE_DIR": str(program.root / "uv")}
+
+
+def test_a_demo_that_fails_leaves_its_logs_where_it_says_and_nothing_else(program, offline):
+    kept = program.state / "demo-logs"
+    for _ in range(2):
+        result = program.run("demo", **offline)
+        assert result.returncode == ExitCode.FAULT, result.stderr
+        assert f"the logs of this demo are kept in {kept}\n" in result.stderr
+        assert [path.name for path in kept.iterdir()] == ["coordinator.log"]
+        assert list(program.temporary.iterdir()) == []
+    assert kept.stat().st_mode & 0o077 == 0
+    assert program.state.stat().st_mode & 0o077 == 0, "a coordinator may use it afterwards"
+
+
+def fail(folder):
+    (folder / "logs").mkdir()
+    (folder / "logs" / "cpu.log").write_text("why")
+    error = WorkerStartError(f"see {folder}/logs/cpu.log")
+    error.add_note(f"the end of {folder}/logs/cpu.log:\nwhy")
+    raise error
+
+
+def test_a_failure_names_the_logs_where_they_are_kept(program, monkeypatch):
+    monkeypatch.setenv("STAGEWIRE_STATE", str(program.state))
+    with pytest.raises(WorkerStartError) as failure, _state(None, Screen()) as folder:
+        fail(folder)
+    kept = program.state / "demo-logs" / "cpu.log"
+    assert kept.read_text() == "why"
+    assert failure.value.message == f"see {kept}"
+    assert failure.value.__notes__ == [f"the end of {kept}:\nwhy"]
+
+
+def test_every_text_has_the_size_that_is_asked_for(program, offline):
+    result = program.run("demo", **offline)
+    (total,) = re.findall(r"^together, at most +(.+iB)", result.stderr, re.MULTILINE)
+    size_bytes = parse_size(total)
+    on_disk = parse_size(re.findall(r"up to (.+iB) in all", result.stderr)[0])
+    assert on_disk == pytest.approx(2 * size_bytes, rel=0.1)
+    for name in ("run", "README.md", "docs/testing.md"):
+        sizes = re.findall(r"about ([\d.]+ [KMG]i?B) once", (ROOT / name).read_text())
+        assert sizes == [f"{size_bytes / 1e9:.1f} GB"], name

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ def test_a_dry_run_shows_places_transports_memory_and_what_is_left_to_prove(prog
     assert result.returncode == 0, result.stderr
     for part in ("one    a       cpu", "the only device of its workers", "inline or chunked"):
         assert part in result.stdout
-    assert "admitted, subject to proof: fake" in result.stdout
+    assert result.stdout.startswith("fake fits: it takes "), "the sum comes first"
+    assert "admitted, subject to proof" in result.stdout
     assert "its example runs" in result.stdout
     assert not program.state.exists(), "a dry run starts nothing and writes nothing"
 
@@ -75,14 +77,58 @@ def test_a_plan_that_breaks_rules_is_refused_with_every_line(program):
     path.write_text(program.plan().read_text().replace('"kind": "Plan"', '"kind": "Plam"'))
     result = program.run("plan", "--plan", path, "--json")
     assert result.returncode == ExitCode.REFUSED
-    assert result.stdout == ""
+    assert json.loads(result.stdout)["refusal"]["reason"] == "PLAN_INVALID"
     assert f"PLAN_INVALID: {path}:" in result.stderr
 
 
-def test_a_plan_that_is_not_there_is_refused(program):
-    result = program.run("plan", "--plan", program.root / "none.yaml")
+@pytest.mark.parametrize(
+    "words",
+    [["plan"], ["up"], ["doctor"], ["devices"], *(["artifacts", w] for w in ("pull", "list"))],
+)
+@pytest.mark.parametrize(
+    ("name", "says"), [("none.yaml", "none.yaml does not exist"), ("folder", "is a folder")]
+)
+def test_a_plan_that_is_no_file_is_wrong_usage(program, words, name, says):
+    (program.root / "folder").mkdir()
+    result = program.run(*words, "--plan", name)
+    assert result.returncode == ExitCode.USAGE
+    assert says in result.stderr
+    assert ":1:1" not in result.stderr
+
+
+def test_a_refused_plan_is_one_json_document_with_what_to_do(program):
+    result = program.run("plan", "--plan", VOICE, "--ram", "900MiB", "--json")
     assert result.returncode == ExitCode.REFUSED
-    assert "PLAN_INVALID: " in result.stderr
+    document = json.loads(result.stdout)
+    refusal = document["refusal"]
+    assert document["verdict"] == "refused"
+    assert refusal["reason"] == "CONSTRAINT_EXCEEDED"
+    assert refusal["message"] in result.stderr
+    assert refusal["facts"]["limit_bytes"] == str(900 << 20)
+    assert len(refusal["remedies"]) == 2
+    assert all(remedy in result.stderr for remedy in refusal["remedies"])
+
+
+@pytest.mark.parametrize("ram", ["900MiB", "1300MiB", "100MiB"])
+@pytest.mark.parametrize("words", [["plan"], ["up", "--yes"]])
+def test_what_does_not_fit_names_exactly_the_pipelines_that_would_alone(program, words, ram):
+    refused = program.run(*words, "--plan", VOICE, "--ram", ram)
+    assert refused.returncode == ExitCode.REFUSED
+    named = set(re.findall(r"`--pipeline (\w+)`", refused.stderr))
+    fitting = {
+        name
+        for name in ("voice", "text", "dictate", "chat")
+        if program.run("plan", "--plan", VOICE, "--ram", ram, "--pipeline", name).returncode == 0
+    }
+    assert named == fitting
+
+
+@pytest.mark.parametrize("words", [["plan"], ["up"]])
+def test_a_pipeline_that_the_plan_has_not_is_named_beside_those_that_it_has(program, words):
+    result = program.run(*words, "--plan", program.plan(), "--pipeline", "word")
+    assert result.returncode == ExitCode.REFUSED
+    said = "the plan has no pipeline 'word'; it has numbers, words; did you mean 'words'?"
+    assert f"PIPELINE_UNKNOWN: {said}" in result.stderr
 
 
 def test_the_schema_of_plans_is_printed(program):
@@ -135,7 +181,9 @@ def test_devices_keeps_its_three_facts_apart(program):
     program.up(program.plan())
     (row,) = program.json("devices")["devices"]
     assert row["runnable"]["answer"] == "yes"
-    assert "a fake onnx:fp32" in program.run("devices").stdout
+    shown = program.run("devices").stdout
+    assert "yes: a (fake" in shown
+    assert "onnx:fp32" not in shown, "formats are for --json"
     assert "fake" in {item["executor"] for item in row["capabilities"]}
 
 
@@ -146,7 +194,7 @@ def test_doctor_checks_the_machine(program):
     report = program.json("doctor")
     assert report["is_well"] is True
     names = [check["name"] for check in report["checks"]]
-    assert names == ["python", "cores", "memory", "cgroup", "disk", "uv", "shm"]
+    assert names == ["python", "cores", "memory", "cgroup", "disk", "uv", "shm", "loopback"]
     assert "uv" in program.run("doctor").stdout
 
 
@@ -156,6 +204,20 @@ def test_doctor_ends_with_2_when_a_check_fails(program):
     result = program.run("doctor", "--plan", path)
     assert result.returncode == ExitCode.REFUSED
     assert "PLAN_INVALID" in result.stdout
+    problems = [line for line in program.run("plan", "--plan", path).stderr.splitlines()[1:-1]]
+    assert len(problems) > 3
+    assert all(problem in result.stdout for problem in problems)
+
+
+@pytest.mark.parametrize("words", [["demo", "--fake"], ["up", "--fake", "--plan", VOICE]])
+def test_without_loopback_everything_says_the_same_remedy(program, words):
+    result = program.run_without_network(*words)
+    doctor = program.run_without_network("doctor")
+    assert (result.returncode, doctor.returncode) == (ExitCode.REFUSED, ExitCode.REFUSED)
+    for shown in (result.stderr, doctor.stdout):
+        assert "loopback is down" in shown
+        assert "bring it up with `ip link set lo up`" in shown
+    assert "starting" not in result.stderr
 
 
 def test_doctor_checks_a_plan(program):
@@ -199,8 +261,10 @@ def test_artifacts_are_pulled_listed_and_verified(program, model_plan):
     pull = program.run("artifacts", "pull", "--plan", model_plan)
 
     assert pull.returncode == 0, pull.stderr
-    assert "CC0-1.0" in pull.stdout
-    assert pull.stdout.endswith("model: whole\n")
+    assert "CC0-1.0" in pull.stderr
+    assert pull.stdout == "model: whole\n"
+    (announced,) = re.findall(r"^model model +(\S+ KiB)", pull.stderr, re.MULTILINE)
+    assert f"model model: fetched {announced} in " in pull.stderr
     (row,) = program.json("artifacts", "list", "--plan", model_plan)["artifacts"]
     assert row["state"] == "present"
     (cached,) = program.json("artifacts", "list")["artifacts"]

@@ -62,7 +62,7 @@ def test_a_running_request_is_waited_for(program):
         assert call.request_id
         down = program.run("down", "--timeout", "100")
         assert down.returncode == 0, down.stderr
-        assert "waiting for 1 requests" in down.stdout
+        assert "waiting for 1 requests" in down.stderr
         assert [output.port for output in call] == ["y"]
     assert up.end() == 0
 
@@ -155,11 +155,36 @@ def test_a_killed_coordinator_takes_its_workers_along_and_leaves_the_state_usabl
     assert again.end() == 0
 
 
-def test_a_listener_that_others_could_reach_ends_with_78(program):
-    result = program.run("up", "--plan", program.plan(), "--listen", "0.0.0.0:0")
-    assert result.returncode == ExitCode.UNSAFE_CONFIGURATION
-    assert "BIND_UNSAFE: " in result.stderr
+@pytest.mark.parametrize(
+    "address", ["0.0.0.0:0", "localhost:1", "127.0.0.1", "127.0.0.1:port", "127.0.0.1:65536", ""]
+)
+def test_an_address_that_cannot_be_is_wrong_usage_before_anything_is_looked_at(program, address):
+    # Of a plan that is refused as well, so that the address is seen to come first.
+    (program.root / "broken.yaml").write_text("{}")
+    result = program.run("up", "--plan", "broken.yaml", "--listen", address)
+    assert result.returncode == ExitCode.USAGE
+    assert "Listen on 127.0.0.1:PORT" in result.stderr
+    assert "PLAN_INVALID" not in result.stderr
     assert_nothing_is_left(program)
+
+
+def test_an_address_on_loopback_is_taken(program):
+    up = program.up(program.plan(), "--listen", "127.0.0.2:0")
+    assert "READY fake at 127.0.0.2:" in up.output
+    up.send(signal.SIGINT)
+    assert up.end() == 0
+
+
+def test_results_alone_go_to_a_pipe_and_progress_beside_it(program):
+    with (program.root / "errors").open("w") as errors:
+        up = program.start("up", "--plan", program.plan(), errors=errors)
+        ready = up.wait_for("READY")
+        up.send(signal.SIGINT)
+        assert up.end() == 0
+    assert up.lines == [ready]
+    beside = (program.root / "errors").read_text()
+    for part in ("worker a: ready", "stage one: loaded in", "stop it with", "stopping", "stopped"):
+        assert part in beside
 
 
 def test_a_stage_that_cannot_load_fails_the_start_and_shows_why(program):
@@ -186,8 +211,9 @@ def test_an_environment_that_may_not_be_downloaded_is_refused(program):
         UV_CACHE_DIR=str(program.root / "uv"),
     )
     assert result.returncode == ExitCode.REFUSED
-    assert "To be downloaded once:" in result.stdout
-    assert "GPL-3.0" in result.stdout
+    assert result.stdout == ""
+    assert "To be downloaded once:" in result.stderr
+    assert "GPL-3.0" in result.stderr
     assert "ARTIFACT_MISSING: " in result.stderr
 
 

@@ -48,7 +48,7 @@ def test_the_program_has_the_commands_of_its_help():
         (["--verbos", "up"], "No such option"),
         (["up"], "--plan"),
         (["plan"], "--plan"),
-        (["plan", "--plan", "x", "--ram", "lots"], "KiB"),
+        (["plan", "--ram", "lots", "--plan", "x"], "KiB"),
         (["run"], "--pipeline"),
         (["run", "--pipeline", "p", "--input", "x"], "port=VALUE"),
         (["run", "--pipeline", "p", "--input", "x=1", "--input", "x=2"], "twice"),

@@ -17,7 +17,7 @@ CPU = HostCpu("Test CPU 9000", 8, 4, 8, None, ("avx2",))
 MEMORY = HostMemory(16 * GIB, 8 * GIB, 0, 0, None, None)
 ROOM = Storage(Path("/caches/someone"), 100 * GIB, 50 * GIB)
 UNREAD = Unavailable(ProbeFailure.DENIED, "it is forbidden")
-SOUND = Examination((3, 12, 4), CPU, MEMORY, ROOM, 590 * MIB, ROOM, "0.8.3")
+SOUND = Examination((3, 12, 4), CPU, MEMORY, ROOM, 590 * MIB, ROOM, "0.8.3", None)
 
 
 def check(name: str, **changes: Any) -> Check:
@@ -35,6 +35,7 @@ def test_on_a_sound_machine_everything_is_well_and_nothing_is_to_be_done():
         "disk",
         "uv",
         "shm",
+        "loopback",
     ]
     assert all(item.state is CheckState.OK and not item.remedy for item in checks)
 
@@ -62,6 +63,7 @@ def test_on_a_sound_machine_everything_is_well_and_nothing_is_to_be_done():
         ("cgroup", {"memory": UNREAD}, "warn", "denied: it is forbidden", "readable"),
         ("disk", {"storage": UNREAD}, "warn", "denied: it is forbidden", "readable"),
         ("shm", {"shared_memory": UNREAD}, "warn", "denied: it is forbidden", "/dev/shm"),
+        ("loopback", {"loopback": UNREAD}, "fail", "it is forbidden", "ip link set lo up"),
     ],
 )
 def test_a_thing_that_is_broken_changes_its_own_check_and_no_other(
