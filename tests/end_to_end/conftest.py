@@ -1,10 +1,11 @@
-"""A coordinator that runs the voice plan with its real models, as people start it."""
+"""Coordinators that run our plans with their real models, as people start them."""
 
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,12 @@ READY_SECONDS = 1500.0
 """Building environments and fetching models on a slow machine included."""
 
 
-@pytest.fixture(scope="session")
-def voice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    state = tmp_path_factory.mktemp("state")
+@contextmanager
+def running(plan: str, state: Path) -> Iterator[Client]:
+    """Starts a coordinator with a plan of ours, yields a client of it, and stops it."""
     log = state / "up.log"
     command = [sys.executable, "-m", "coordinator.cli.main", "up", "--yes"]
-    command += ["--plan", str(ROOT / "plans" / "voice.yaml"), "--state", str(state)]
+    command += ["--plan", str(ROOT / "plans" / plan), "--state", str(state)]
     with log.open("w") as output:
         process = subprocess.Popen(
             command,
@@ -45,6 +46,24 @@ def voice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
             process.terminate()
             rest, _ = process.communicate(timeout=120)
     assert process.returncode == 0, f"{rest[-2000:]}\n{log.read_text()[-4000:]}"
+
+
+@pytest.fixture(scope="session")
+def voice(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with running("voice.yaml", tmp_path_factory.mktemp("state")) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with running("page.yaml", tmp_path_factory.mktemp("state")) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def label(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    with running("label.yaml", tmp_path_factory.mktemp("state")) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

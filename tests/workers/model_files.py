@@ -1,4 +1,4 @@
-"""Real models for the tests of the workers: those of the voice plan, from the product's own cache.
+"""Real models for the tests of the workers: those of our plans, from the product's own cache.
 
 As a program it fills a folder: `python tests/workers/model_files.py FOLDER`.
 """
@@ -12,31 +12,39 @@ from coordinator.artifacts.store import ArtifactStore
 from coordinator.facts.ids import ArtifactId
 from coordinator.plan.loading import load_plan
 
-PLAN = Path(__file__).resolve().parents[2] / "plans" / "voice.yaml"
+PLANS = Path(__file__).resolve().parents[2] / "plans"
 NAMES = {
-    "whisper-base": "whisper-base/{path}",
-    "smollm2": "smollm2.gguf",
-    "silero-vad": "silero_vad.onnx",
-    "joe-voice": "voice{suffix}",
+    "voice.yaml": {
+        "whisper-base": "whisper-base/{path}",
+        "smollm2": "smollm2.gguf",
+        "silero-vad": "silero_vad.onnx",
+        "joe-voice": "voice{suffix}",
+    },
+    "page.yaml": {
+        "line-detector": "line-detector.onnx",
+        "line-recogniser": "line-recogniser.onnx",
+        "efficientnet-lite0": "efficientnet-lite0/{path}",
+    },
 }
-"""Artifact of the plan to the names that the tests use."""
+"""Plan and its artifacts to the names that the tests use."""
 
 
 def fill(folder: Path) -> None:
     """Fetches what is missing or damaged, and links every file under its name in the folder."""
-    loaded = load_plan(PLAN)
     store = ArtifactStore(default_cache_folder())
-    for artifact_id, name in NAMES.items():
-        artifact = from_spec(
-            ArtifactId(artifact_id), loaded.plan.artifacts[ArtifactId(artifact_id)]
-        )
-        store.pull(artifact, loaded.folder)
-        for path, file in store.materialize(artifact).items():
-            suffix = path[path.index(".onnx") :] if ".onnx" in path else ""
-            link = folder / name.format(path=path, suffix=suffix)
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.unlink(missing_ok=True)
-            link.symlink_to(file)
+    for plan, names in NAMES.items():
+        loaded = load_plan(PLANS / plan)
+        for artifact_id, name in names.items():
+            artifact = from_spec(
+                ArtifactId(artifact_id), loaded.plan.artifacts[ArtifactId(artifact_id)]
+            )
+            store.pull(artifact, loaded.folder)
+            for path, file in store.materialize(artifact).items():
+                suffix = path[path.index(".onnx") :] if ".onnx" in path else ""
+                link = folder / name.format(path=path, suffix=suffix)
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.unlink(missing_ok=True)
+                link.symlink_to(file)
 
 
 if __name__ == "__main__":

@@ -1,3 +1,4 @@
+import hashlib
 import re
 from pathlib import Path
 
@@ -13,7 +14,8 @@ PLANS = Path(__file__).parents[3] / "plans"
 
 
 def test_there_are_plans():
-    assert PLANS / "voice.yaml" in list(PLANS.glob("*.yaml"))
+    found = {path.name for path in PLANS.glob("*.yaml")}
+    assert {"voice.yaml", "page.yaml", "label.yaml"} <= found
 
 
 @pytest.mark.parametrize("path", sorted(PLANS.glob("*.yaml")), ids=lambda path: path.name)
@@ -29,12 +31,29 @@ def test_every_plan_names_its_schema_licences_and_sizes(path):
 
     assert "$schema=./plan.schema.json" in path.read_text(encoding="utf-8").splitlines()[0]
     assert all(artifact.licence and artifact.size_bytes for artifact in artifacts)
-    assert all(
-        re.fullmatch("pypi:.*@sha256:.*", str(source))
-        for artifact in artifacts
-        for file in artifact.files
-        for source in file.sources
-    )
+    sources = [
+        source for artifact in artifacts for file in artifact.files for source in file.sources
+    ]
+    assert all(re.fullmatch("pypi:.*@sha256:.*|file:models/.*", str(it)) for it in sources)
+
+
+@pytest.mark.parametrize("path", sorted(PLANS.glob("*.yaml")), ids=lambda path: path.name)
+def test_the_models_that_lie_beside_a_plan_are_those_it_names(path):
+    files = [file for it in load_plan(path).plan.artifacts.values() for file in it.files]
+    ours = [(file, str(source)) for file in files for source in file.sources]
+
+    for file, source in ours:
+        if source.startswith("file:"):
+            content = (PLANS / source.removeprefix("file:")).read_bytes()
+            assert len(content) == file.size
+            assert hashlib.sha256(content).hexdigest() == file.sha256
+
+
+def test_equal_artifacts_of_two_plans_are_the_same():
+    """One download for both: the cache knows an artifact by what it is."""
+    page, label = (load_plan(PLANS / name).plan for name in ("page.yaml", "label.yaml"))
+
+    assert {name: page.artifacts[name] for name in label.artifacts} == label.artifacts
 
 
 def test_the_voice_plan_goes_from_sound_to_sound():
@@ -62,3 +81,32 @@ def test_the_speech_worker_hosts_nothing_but_speech():
 
     hosted = [name for name, stage in plan.stages.items() if "speech" in stage.workers]
     assert hosted == ["speak"]
+
+
+def test_the_page_plan_goes_from_an_image_to_lines():
+    graph = build_graph(load_plan(PLANS / "page.yaml").plan, "read")
+
+    assert graph.stages == ("scale", "find_lines", "cut_lines", "recognise", "spell")
+    assert graph.inputs == {"image": PortRef("scale", "image")}
+    assert str(graph.output_types[graph.outputs["lines"]]) == "stream of utf8"
+
+
+def test_one_image_goes_two_ways_that_meet_in_one_prompt():
+    plan = load_plan(PLANS / "page.yaml").plan
+    graph = build_graph(plan, "both")
+
+    takers = {
+        target.stage
+        for source, target in plan.pipelines["both"].edges
+        if source == PortRef("scale", "image")
+    }
+    assert takers == {"cut_lines", "centre"}
+    assert graph.stages[-2:] == ("ask_for_caption", "answer")
+    assert set(graph.outputs) == {"lines", "label", "probability", "answer"}
+
+
+def test_a_photo_is_labelled_without_the_language_model():
+    plan = load_plan(PLANS / "label.yaml").plan
+
+    assert build_graph(plan, "classify").stages == ("centre", "classify", "name")
+    assert build_graph(plan, "label").stages[-1] == "answer"

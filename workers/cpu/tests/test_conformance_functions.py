@@ -49,8 +49,41 @@ def onnx_order(tmp_path_factory) -> StageOrder:
     )
 
 
-@pytest.fixture(scope="module", params=["resample", "split_sentences", "onnx"])
-def trial(request, resample_order, split_order, onnx_order):
+@pytest.fixture(scope="module")
+def vision_inputs() -> dict[str, dict[str, list]]:
+    image = np.random.default_rng(1).integers(0, 256, (48, 96, 3), np.uint8)
+    probabilities = np.zeros((1, 1, 64, 96), np.float32)
+    probabilities[..., 8:20, 8:88] = probabilities[..., 36:48, 8:60] = 1
+    return {
+        "page_prepare": {"image": [image]},
+        "page_boxes": {
+            "image": [image],
+            "map": [probabilities],
+            "area": [np.array([0, 8, 96, 48], np.int32)],
+        },
+        "page_text": {
+            "class": [np.array([[1, 2, 0]]), np.array([[3]])],
+            "probability": [np.ones((1, 3), np.float32), np.ones((1, 1), np.float32)],
+        },
+        "photo_prepare": {"image": [image]},
+        "top_label": {"logits": [np.array([[1, 3, 2]], np.float32)]},
+        "compose_prompt": {"line": ["one", "two"], "label": ["cup"]},
+    }
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        *("resample", "split_sentences", "onnx", "page_prepare", "page_boxes", "page_text"),
+        *("photo_prepare", "top_label", "compose_prompt"),
+    ],
+)
+def trial(request, resample_order, split_order, onnx_order, vision_order, vision_inputs):
+    if request.param in vision_inputs:
+        inputs = vision_inputs[request.param]
+        with Trial(FunctionExecutor, vision_order(request.param), inputs) as opened:
+            yield opened
+        return
     make, order, inputs = {
         "resample": (
             FunctionExecutor,

@@ -12,7 +12,9 @@ PROGRAM = """
 import json, sys
 from worker_cpu.executors import every_executor
 rows = [row for executor in every_executor() for row in executor.describe()]
-heavy = {"onnxruntime", "ctranslate2", "faster_whisper", "xllamacpp", "tokenizers", "av"}
+heavy = {
+    "onnxruntime", "ctranslate2", "cv2", "faster_whisper", "xllamacpp", "tokenizers", "av",
+}
 print(json.dumps({
     "heavy": sorted(heavy & set(sys.modules)),
     "rows": [[row.executor, row.device, row.library_version, row.unavailable_reason]
@@ -41,7 +43,10 @@ def test_every_executor_is_available_with_its_version(description):
 
 
 def test_the_functions_are_listed(description):
-    assert description["functions"] == ["resample", "segment_voice", "split_sentences"]
+    assert description["functions"] == [
+        *("compose_prompt", "page_boxes", "page_prepare", "page_text", "photo_prepare"),
+        *("resample", "segment_voice", "split_sentences", "top_label"),
+    ]
 
 
 def test_the_worker_without_a_coordinator_ends_at_once():

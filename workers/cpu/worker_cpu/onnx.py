@@ -11,6 +11,8 @@ from stagewire.ports import Port
 from stagewire.tensor import DataType, Value
 from stagewire.worker.executor import Capability, Execution, Progress, StageOrder
 from stagewire.worker.order import OptionReader, check_format, library_capability, single_file
+from worker_cpu.graph_outputs import GraphOutputs
+from worker_cpu.streams import check_streams, receive_one
 
 FORMATS: Final = ("onnx:fp32", "onnx:fp16", "onnx:a16w8", "onnx:a8w8")
 
@@ -44,6 +46,7 @@ class OnnxExecutor:
         check_format(order, FORMATS)
         options = OptionReader(order)
         extents = options.extents("example_extents")
+        largest = options.texts("largest", most=16)
         settings = SessionSettings(
             intra_op_threads=order.thread_count,
             keeps_memory=options.flag("keep_memory", default=False),
@@ -52,9 +55,10 @@ class OnnxExecutor:
         model = single_file(order, ".onnx")
         progress("opening the graph")
         session = open_session(model, order.files, settings)
-        check_order(order, session.inputs, session.outputs)
-        _check_streams(order)
-        return OnnxStage(order, session, extents)
+        outputs = GraphOutputs(order, session.outputs, largest)
+        check_order(order, session.inputs, outputs.ports)
+        check_streams(order)
+        return OnnxStage(order, session, outputs, extents)
 
     def close(self) -> None:
         """Holds nothing of its own."""
@@ -63,10 +67,16 @@ class OnnxExecutor:
 class OnnxStage:
     """One open graph: one run for each set of items, one item from each input port."""
 
-    def __init__(self, order: StageOrder, session: Session, extents: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        order: StageOrder,
+        session: Session,
+        outputs: GraphOutputs,
+        extents: Mapping[str, int],
+    ) -> None:
         self._session = session
         self._inputs = order.inputs
-        self._outputs = [port.name for port in order.outputs]
+        self._outputs = outputs
         self._extents = extents
 
     @property
@@ -94,10 +104,7 @@ class OnnxStage:
         constant: dict[str, Value] = {}
         for port in self._inputs:
             if not port.is_stream:
-                value = execution.receive(port.name)
-                if value is None:
-                    raise TensorMismatchError(f"port {port.name!r} ended without an item")
-                constant[port.name] = value
+                constant[port.name] = receive_one(execution, port.name)
         streams = [port.name for port in self._inputs if port.is_stream]
         if not streams:
             self._run_once(execution, constant)
@@ -121,21 +128,10 @@ class OnnxStage:
 
     def _run_once(self, execution: Execution, feeds: Mapping[str, Value]) -> None:
         execution.check()
-        for name, value in zip(self._outputs, self._session.run(self._outputs, feeds), strict=True):
-            execution.send(name, value)
+        values = self._session.run(self._outputs.names, feeds)
+        for name, item in self._outputs.items(values).items():
+            execution.send(name, item)
 
     def release(self) -> None:
         """Closes the session."""
         self._session.close()
-
-
-def _check_streams(order: StageOrder) -> None:
-    if any(port.is_stream for port in order.inputs):
-        for port in order.outputs:
-            if not port.is_stream:
-                raise TensorMismatchError(
-                    f"stage {order.stage_id}: output {port.name!r} must be a stream,"
-                    " because an input is one",
-                    stage=order.stage_id,
-                    port=port.name,
-                )

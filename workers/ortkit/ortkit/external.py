@@ -1,4 +1,4 @@
-"""Which other files an ONNX file refers to, read from its bytes without the `onnx` package.
+"""Which other files an ONNX file refers to.
 
 ONNX Runtime opens such files by itself. They are only allowed when they are files of the same
 artifact, because only those were verified.
@@ -7,17 +7,11 @@ artifact, because only those were verified.
 import mmap
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Final, TypeAlias
+from typing import Final
 
+from ortkit.protobuf import Span, fields, mapped
 from stagewire.errors import FormatUnsupportedError, PathForbiddenError
 
-Span: TypeAlias = tuple[int, int]
-"""First byte and first byte after."""
-
-_VARINT: Final = 0
-_FIXED64: Final = 1
-_LENGTH: Final = 2
-_FIXED32: Final = 5
 _NESTING: Final = 64
 """Deepest nesting of graphs that is followed."""
 
@@ -72,64 +66,19 @@ def external_locations(model: Path) -> tuple[str, ...]:
     Raises:
         FormatUnsupportedError: the file is not an ONNX model.
     """
-    with model.open("rb") as file:
-        try:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except ValueError:
-            raise FormatUnsupportedError(f"{model.name} is empty, not an ONNX model") from None
-        with mapped:
-            try:
-                return tuple(dict.fromkeys(_locations(mapped, "model", (0, len(mapped)), 0)))
-            except (IndexError, UnicodeDecodeError):
-                raise FormatUnsupportedError(f"{model.name} is not an ONNX model") from None
+    with mapped(model) as content:
+        return tuple(dict.fromkeys(_locations(content, "model", (0, len(content)), 0)))
 
 
-def _locations(data: mmap.mmap, kind: str, span: Span, depth: int) -> Iterator[str]:
+def _locations(content: mmap.mmap, kind: str, span: Span, depth: int) -> Iterator[str]:
     if depth > _NESTING:
         raise FormatUnsupportedError("the graphs of an ONNX model are nested too deeply")
     children = _CHILDREN.get(kind, {})
-    for number, field in _fields(data, span):
+    for number, field in fields(content, span):
         if kind == "tensor":
             if number == _EXTERNAL_DATA:
-                pair = {key: data[slice(*part)] for key, part in _fields(data, field)}
+                pair = {key: content[slice(*part)] for key, part in fields(content, field)}
                 if pair.get(1) == b"location":
                     yield pair.get(2, b"").decode()
         elif number in children:
-            yield from _locations(data, children[number], field, depth + 1)
-
-
-def _fields(data: mmap.mmap, span: Span) -> Iterator[tuple[int, Span]]:
-    """Yields number and bytes of each length-delimited field; others are stepped over."""
-    position, end = span
-    while position < end:
-        key, position = _varint(data, position)
-        wire_type = key & 7
-        if wire_type == _VARINT:
-            _, position = _varint(data, position)
-        elif wire_type == _FIXED64:
-            position += 8
-        elif wire_type == _FIXED32:
-            position += 4
-        elif wire_type == _LENGTH:
-            size, position = _varint(data, position)
-            if size > end - position:
-                raise IndexError
-            yield key >> 3, (position, position + size)
-            position += size
-        else:
-            raise IndexError
-    if position != end:
-        raise IndexError
-
-
-def _varint(data: mmap.mmap, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004 - the continuation bit of a varint
-            return value, position
-        shift += 7
-        if shift > 63:  # noqa: PLR2004 - a varint has at most ten bytes
-            raise IndexError
+            yield from _locations(content, children[number], field, depth + 1)

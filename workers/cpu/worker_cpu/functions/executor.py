@@ -6,13 +6,30 @@ from typing import Final
 from stagewire.errors import CapabilityMissingError, LoadFailedError
 from stagewire.worker.executor import Capability, LoadedStage, Progress, StageOrder
 from stagewire.worker.order import check_format, check_ports
+from worker_cpu.functions.compose_prompt import COMPOSE_PROMPT
 from worker_cpu.functions.function import Function
+from worker_cpu.functions.page_boxes import PAGE_BOXES
+from worker_cpu.functions.page_prepare import PAGE_PREPARE
+from worker_cpu.functions.page_text import PAGE_TEXT
+from worker_cpu.functions.photo_prepare import PHOTO_PREPARE
 from worker_cpu.functions.resample import RESAMPLE
 from worker_cpu.functions.segment_voice import SEGMENT_VOICE
 from worker_cpu.functions.split_sentences import SPLIT_SENTENCES
+from worker_cpu.functions.top_label import TOP_LABEL
 
 FUNCTIONS: Final[dict[str, Function]] = {
-    function.name: function for function in (RESAMPLE, SEGMENT_VOICE, SPLIT_SENTENCES)
+    function.name: function
+    for function in (
+        COMPOSE_PROMPT,
+        PAGE_BOXES,
+        PAGE_PREPARE,
+        PAGE_TEXT,
+        PHOTO_PREPARE,
+        RESAMPLE,
+        SEGMENT_VOICE,
+        SPLIT_SENTENCES,
+        TOP_LABEL,
+    )
 }
 
 

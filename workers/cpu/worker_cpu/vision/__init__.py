@@ -1,0 +1,1 @@
+"""What functions compute on images; modules that import OpenCV are imported by a load."""
