@@ -1,0 +1,1 @@
+"""What decides: figures, verdicts, bands, proofs and pages. Same input, same answer."""

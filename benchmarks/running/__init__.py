@@ -1,0 +1,1 @@
+"""What acts: processes, the lock, the look at the machine, files."""
