@@ -14,6 +14,7 @@ EXIT_CODE_MEANINGS: Final = {
     ExitCode.OK: "it worked",
     ExitCode.FAULT: "an accident: the same command may work later",
     ExitCode.REFUSED: "refused: change what the message names first",
+    ExitCode.MISSED: "it ran, and did not do what was expected of it",
     ExitCode.USAGE: "the command line cannot be read, such as a mistyped option",
     ExitCode.INTERNAL: "a defect of Stagewire; please report it",
     ExitCode.HELD: "another coordinator holds the state folder or the port",
@@ -39,13 +40,16 @@ facts behind the message as named values and, where waiting helps, a retry delay
 client raises the class of that reason from `stagewire.errors`, with `reason`, `message`, `facts`
 and `retry_delay_ms`. A command prints the reason and the message, and ends with the exit code.
 
+Where **again** says yes, a client repeats a request by itself, if its caller said that it may run
+twice (`idempotent=True`).
+
 A message that reaches a client holds no path, process id or text of an exception. What lies behind
 an `INTERNAL_FAULT` stands in the log of the coordinator.
 """
 
 TABLE_HEAD: Final = """\
-| Reason | gRPC code | Exit | Meaning | What to do |
-| --- | --- | ---: | --- | --- |
+| Reason | gRPC code | Exit | Again | Meaning | What to do |
+| --- | --- | ---: | --- | --- | --- |
 """
 
 
@@ -74,6 +78,7 @@ def _row(failure: type[StageError]) -> str:
         f'<a id="{failure.reason}"></a>`{failure.reason}`',
         f"`{failure.code.name}`",
         str(failure.exit_code.value),
+        "yes" if failure.is_retryable else "",
         meaning,
         failure.recovery,
     )

@@ -44,6 +44,12 @@ WIRE_LIMITS: Final = {
     "CONCURRENT_CALLS": "Calls on one connection at once",
     "REQUESTS": "Requests that a coordinator runs at once",
     "REMEMBERED_REQUESTS": "Ended request ids that are refused if repeated",
+    "SUSPECTS": "Request ids remembered because a worker died while it executed them",
+    "SESSIONS": "Sessions that a coordinator keeps open at once",
+    "SESSION_SECONDS": "Lease of a session whose caller names none",
+    "SESSION_LONGEST_SECONDS": "Longest lease of a session",
+    "SESSION_STATE_BYTES": "What one stage keeps for one session",
+    "ATTEMPTS": "Attempts of a client at one idempotent request, with the first",
     "TOMBSTONE_SECONDS": "Time for which a cancel that overtook its start is remembered",
 }
 

@@ -33,6 +33,7 @@ Json: TypeAlias = Any
 _NOT_YAML = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 # libyaml's parser is an order of magnitude faster; PyYAML built without it has only its own.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -54,8 +55,10 @@ def read_document(content: bytes) -> Document:
     """Reads the bytes of a plan file; never fails, but lists problems."""
     builder = _Builder()
     is_complete = False
+    text = ""
     try:
-        for event in yaml.parse(_decoded(content), Loader=_LOADER):
+        text = _decoded(content)
+        for event in yaml.parse(text, Loader=_LOADER):
             builder.take(event)
         if not builder.has_root:
             _stop("is empty", "write a plan", START)
@@ -63,7 +66,7 @@ def read_document(content: bytes) -> Document:
     except _Unreadable as stop:
         builder.problems.append(stop.problem)
     except yaml.YAMLError as error:
-        builder.problems.append(_syntax_problem(error))
+        builder.problems.append(_syntax_problem(error, text))
     return Document(
         builder.root,
         Positions(builder.values, builder.keys),
@@ -106,9 +109,13 @@ def _position_of(mark: Any) -> Position:  # Any: libyaml's marks and PyYAML's ha
     return Position(mark.line + 1, mark.column + 1) if mark else START
 
 
-def _syntax_problem(error: yaml.YAMLError) -> Problem:
+def _syntax_problem(error: yaml.YAMLError, text: str) -> Problem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     position = _position_of(mark)
+    lines = _LINE_BREAK.split(text)
+    if position.line > len(lines):
+        # The parser ends a last line that lacks its end, and points behind that.
+        position = Position(len(lines), len(lines[-1]) + 1)
     what = getattr(error, "problem", None) or "cannot be read"
     return Problem(
         (), f"is not YAML here: {what}", "check indentation, quotes and brackets", position=position

@@ -1,6 +1,6 @@
 """Types of single fields of a plan: how each is read, checked, written back and described."""
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -38,6 +38,8 @@ from stagewire.limits import ID_PATTERN
 _SIZE_PATTERN = r"^[0-9]{1,15}(\.[0-9]{1,6})?\s?(B|KiB|MiB|GiB|TiB)$"
 _LARGEST_SIZE = 1 << 50
 _TEXT_CHARACTERS = 4096
+_LAST_CORE = 8191
+"""Highest number of a hardware thread that Linux can be built for."""
 
 
 def _text(value: object) -> str:
@@ -75,6 +77,17 @@ def _grade(value: object) -> Grade:
     if isinstance(value, str) and value in Grade.__members__:
         return Grade[value]
     raise ValueError("is not a grade; write E, D, B, C or P")
+
+
+def _cores(value: object) -> Literal["auto", "shared"] | tuple[int, ...]:
+    if value == "auto" or value == "shared":  # noqa: PLR1714 - mypy narrows this
+        return value
+    cores = tuple(value) if isinstance(value, (list, tuple)) else ()
+    if not cores or any(type(core) is not int or not 0 <= core <= _LAST_CORE for core in cores):
+        raise ValueError("is no set of cores; write auto, shared, or numbers such as [0, 1]")
+    if len(set(cores)) < len(cores):
+        raise ValueError("names a core twice; remove one")
+    return cores
 
 
 def _printable(value: str) -> str:
@@ -162,6 +175,27 @@ GradeField: TypeAlias = Annotated[
     PlainSerializer(lambda grade: grade.name, str, when_used="json"),
     WithJsonSchema({"enum": list(Grade.__members__)}),
 ]
+CoresField: TypeAlias = Annotated[
+    Literal["auto", "shared"] | tuple[int, ...],
+    PlainValidator(_cores),
+    PlainSerializer(
+        lambda cores: cores if isinstance(cores, str) else list(cores), when_used="json"
+    ),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": ["auto", "shared"]},
+                {
+                    "type": "array",
+                    "items": {"type": "integer", "minimum": 0, "maximum": _LAST_CORE},
+                    "minItems": 1,
+                    "uniqueItems": True,
+                },
+            ]
+        }
+    ),
+]
+"""Hardware threads by number, or how they are chosen."""
 Options: TypeAlias = dict[Annotated[str, StringConstraints(max_length=64)], JsonValue]
 
 

@@ -13,10 +13,15 @@ PORT_REF_PATTERN = r"^[a-z0-9][a-z0-9_-]{0,63}\.[a-z0-9][a-z0-9_-]{0,63}$"
 EXTENT_PATTERN = "^[a-z][a-z0-9_]{0,31} ?<= ?[1-9][0-9]{0,12}$"
 
 _EXTENT = re.compile(r"([a-z][a-z0-9_]{0,31}) ?<= ?([1-9][0-9]{0,12})")
+# Of an element as a number: one of four bits stands alone in a byte wherever it is computed with.
 _ELEMENT_BYTES = {
     DataTypeName.BOOL: 1,
     DataTypeName.INT8: 1,
     DataTypeName.UINT8: 1,
+    DataTypeName.INT4: 1,
+    DataTypeName.UINT4: 1,
+    DataTypeName.FLOAT8_E4M3FN: 1,
+    DataTypeName.FLOAT8_E5M2: 1,
     DataTypeName.INT16: 2,
     DataTypeName.UINT16: 2,
     DataTypeName.FLOAT16: 2,

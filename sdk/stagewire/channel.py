@@ -6,6 +6,7 @@ a channel, or Attach and Exchange would share a connection; no retries of gRPC's
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
@@ -84,9 +85,28 @@ def open_stream(
     return call(metadata=(("authorization", f"Bearer {token}"),) if token else None)
 
 
+async def write_raw(call: Any, message: bytes) -> bool:
+    """Writes one message of a connected call of raw messages; False when the call has ended.
+
+    gRPC's own `write` puts INTERNAL in the place of the status with which the other side has just
+    ended the call, so that its reason would be lost. What it wraps leaves the status alone. The
+    type of a call depends on its messages, hence Any.
+    """
+    try:
+        await call._cython_call.send_serialized_message(message)
+    except grpc.aio.InternalError:
+        return False
+    return True
+
+
 def make_server(interceptors: list[Any]) -> grpc.aio.Server:
     """Makes a server of the running loop.
 
     Interceptors are `grpc.aio.ServerInterceptor`, which gRPC's typing leaves open, hence Any.
     """
     return grpc.aio.server(interceptors=interceptors, options=_SERVER)
+
+
+def make_blocking_server(threads: ThreadPoolExecutor) -> grpc.Server:
+    """Makes a server whose calls run on threads, for programs without a loop."""
+    return grpc.server(threads, options=_SERVER)

@@ -31,7 +31,7 @@ def chunks_of(
     port: str, sequence: int, descriptor: TensorDescriptor, payload: memoryview, *, epoch: int = 0
 ) -> Iterator[Chunk]:
     """Cuts an encoded tensor into its messages, without copying it."""
-    first = _to_message(descriptor)
+    first = to_message(descriptor)
     if descriptor.size_bytes <= INLINE_BYTES:
         yield Chunk(
             pb.Item(
@@ -67,14 +67,15 @@ def whole_item(
     return pb.Item(
         port=port,
         sequence=sequence,
-        tensor=_to_message(descriptor),
+        tensor=to_message(descriptor),
         payload_offset_bytes=offset_bytes,
         payload_size_bytes=payload.nbytes,
         checksum=None if descriptor.size_bytes <= INLINE_BYTES else zlib.crc32(payload),
     )
 
 
-def _to_message(descriptor: TensorDescriptor) -> pb.TensorDescriptor:
+def to_message(descriptor: TensorDescriptor) -> pb.TensorDescriptor:
+    """Returns the wire form of a descriptor."""
     return pb.TensorDescriptor(
         data_type=int(descriptor.data_type),  # type: ignore[arg-type] # the numbers are the same
         shape=descriptor.shape,

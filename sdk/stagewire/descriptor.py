@@ -35,11 +35,20 @@ class DataType(enum.IntEnum):
     FLOAT64 = 13
     UTF8 = 14
     BYTES = 15
+    FLOAT8_E4M3FN = 16
+    FLOAT8_E5M2 = 17
+    INT4 = 18
+    UINT4 = 19
 
     @property
     def is_string(self) -> bool:
         """Whether elements have a length of their own."""
-        return self >= DataType.UTF8
+        return self in (DataType.UTF8, DataType.BYTES)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether two elements share a byte."""
+        return self in (DataType.INT4, DataType.UINT4)
 
     @property
     def spelling(self) -> str:
@@ -47,20 +56,24 @@ class DataType(enum.IntEnum):
         return self.name.lower()
 
 
-_ELEMENT_BYTES: Final = {
-    DataType.BOOL: 1,
-    DataType.INT8: 1,
-    DataType.INT16: 2,
-    DataType.INT32: 4,
-    DataType.INT64: 8,
-    DataType.UINT8: 1,
-    DataType.UINT16: 2,
-    DataType.UINT32: 4,
-    DataType.UINT64: 8,
-    DataType.FLOAT16: 2,
-    DataType.BFLOAT16: 2,
-    DataType.FLOAT32: 4,
-    DataType.FLOAT64: 8,
+_ELEMENT_BITS: Final = {
+    DataType.BOOL: 8,
+    DataType.INT8: 8,
+    DataType.INT16: 16,
+    DataType.INT32: 32,
+    DataType.INT64: 64,
+    DataType.UINT8: 8,
+    DataType.UINT16: 16,
+    DataType.UINT32: 32,
+    DataType.UINT64: 64,
+    DataType.FLOAT16: 16,
+    DataType.BFLOAT16: 16,
+    DataType.FLOAT32: 32,
+    DataType.FLOAT64: 64,
+    DataType.FLOAT8_E4M3FN: 8,
+    DataType.FLOAT8_E5M2: 8,
+    DataType.INT4: 4,
+    DataType.UINT4: 4,
 }
 _LENGTH_BYTES: Final = 4
 """Of the length that stands before each string."""
@@ -80,9 +93,17 @@ class TensorDescriptor:
         return self.size_bytes - string_lengths_bytes(math.prod(self.shape))
 
 
-def element_size(data_type: DataType) -> int:
-    """Returns the bytes of one element; 0 for strings, whose elements vary."""
-    return _ELEMENT_BYTES.get(data_type, 0)
+def element_bits(data_type: DataType) -> int:
+    """Returns the bits of one element; 0 for strings, whose elements vary."""
+    return _ELEMENT_BITS.get(data_type, 0)
+
+
+def elements_bytes(data_type: DataType, count: int) -> int:
+    """Returns the bytes of so many elements; 0 for strings.
+
+    The last byte of an odd number of packed elements is half used.
+    """
+    return (count * element_bits(data_type) + 7) // 8
 
 
 def string_lengths_bytes(count: int) -> int:
@@ -118,7 +139,12 @@ def check_descriptor(descriptor: TensorDescriptor) -> None:
             raise MessageTooBigError(f"a tensor of {count} strings is over {STRING_ELEMENTS}")
         is_consistent = descriptor.text_bytes >= 0
     else:
-        is_consistent = descriptor.size_bytes == count * element_size(descriptor.data_type)
+        # Packed elements take a byte each where they are numbers, so that is what counts.
+        if count > TENSOR_BYTES:
+            raise MessageTooBigError(
+                f"a tensor of {count} elements is over the limit of {TENSOR_BYTES}"
+            )
+        is_consistent = descriptor.size_bytes == elements_bytes(descriptor.data_type, count)
     if not is_consistent:
         raise FieldInvalidError(
             f"a {descriptor.data_type.spelling} tensor of shape {list(descriptor.shape)}"

@@ -10,7 +10,9 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import secrets
+import shlex
 import stat
 import sys
 from dataclasses import dataclass
@@ -22,6 +24,9 @@ from stagewire.limits import ENDPOINT_BYTES
 
 FILE_NAME: Final = "endpoint.json"
 LOCK_NAME: Final = "lock"
+_RANDOM_BYTES: Final = 8
+_UNFINISHED: Final = re.compile(rf"\.{re.escape(FILE_NAME)}\.[0-9a-f]{{{2 * _RANDOM_BYTES}}}")
+"""Name of an endpoint file while it is written."""
 # Windows has no such flags, and there the folder of the user is what protects the file.
 _NO_FOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAIT: Final[int] = getattr(os, "O_NONBLOCK", 0)
@@ -45,18 +50,49 @@ def default_state_folder() -> Path:
     """Returns $STAGEWIRE_STATE, else the folder `stagewire` below $XDG_STATE_HOME."""
     chosen = os.environ.get("STAGEWIRE_STATE")
     if chosen:
-        return Path(chosen).expanduser()
+        return without_tilde(Path(chosen))
     base = os.environ.get("XDG_STATE_HOME", "")
     # The XDG specification says to ignore a path that is not absolute.
-    root = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
+    root = Path(base) if os.path.isabs(base) else without_tilde(Path("~/.local/state"))
     return root / "stagewire"
+
+
+def without_tilde(path: Path) -> Path:
+    """Returns a path with the home folder that its `~` stands for.
+
+    Raises:
+        PathForbiddenError: nobody knows that folder.
+    """
+    if str(path)[:1] != "~":
+        return path
+    home = os.environ.get("HOME")
+    if str(path)[:2] in ("~", "~/") and home is not None and not os.path.isabs(home):
+        raise PathForbiddenError(
+            f"HOME is {home!r}, which is no absolute path; set it to your home folder"
+        )
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise PathForbiddenError(
+            f"the home folder in {str(path)!r} is not known; set HOME, or name the folders with"
+            " STAGEWIRE_STATE and STAGEWIRE_CACHE"
+        ) from error
+
+
+def state_option(folder: Path) -> str:
+    """Returns the option that names a state folder in a command; nothing for the user's own."""
+    try:
+        is_own = folder.absolute() == default_state_folder().absolute()
+    except PathForbiddenError:
+        is_own = False
+    return "" if is_own else f" --state {shlex.quote(str(folder.absolute()))}"
 
 
 def write_endpoint(folder: Path, endpoint: Endpoint) -> Path:
     """Writes the endpoint file at once, never readable by others; replaces an older one."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / FILE_NAME
-    scratch = folder / f".{FILE_NAME}.{secrets.token_hex(8)}"
+    scratch = folder / f".{FILE_NAME}.{secrets.token_hex(_RANDOM_BYTES)}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
     try:
         with os.fdopen(os.open(scratch, flags, 0o600), "w", encoding="utf-8") as file:
@@ -79,8 +115,13 @@ def remove_endpoint(folder: Path, pid: int) -> None:
 
 
 def remove_left(folder: Path) -> None:
-    """Removes the endpoint file of a coordinator that is gone, finished or not."""
-    for path in (folder / FILE_NAME, *folder.glob(f".{FILE_NAME}.*")):
+    """Removes the endpoint file of a coordinator that is gone, finished or not, and nothing else.
+
+    Raises:
+        OSError: something else lies at its place, such as a folder.
+    """
+    unfinished = (path for path in folder.iterdir() if _UNFINISHED.fullmatch(path.name))
+    for path in (folder / FILE_NAME, *unfinished):
         path.unlink(missing_ok=True)
 
 
@@ -122,7 +163,7 @@ def read_endpoint(folder: Path) -> Endpoint:
         raise CoordinatorUnreachableError(
             f"the coordinator that wrote {folder / FILE_NAME} is not running any more: process"
             f" {endpoint.pid} with the plan {endpoint.plan!r} ended without a word, as when it is"
-            " killed; start it again with `coordinator up --plan FILE`"
+            f" killed; start it again with `coordinator up --plan FILE{state_option(folder)}`"
         )
     return endpoint
 
@@ -137,13 +178,15 @@ def explain_silence(folder: Path, asked: Endpoint) -> CoordinatorUnreachableErro
         return CoordinatorUnreachableError(f"no coordinator answers; {error.message}")
     if found != asked:
         return CoordinatorUnreachableError(
-            f"the coordinator was started again since, as process {found.pid}; connect again"
+            f"the coordinator was started again since, as process {found.pid}; what was under way"
+            " is lost, so ask again"
         )
     if is_held(folder) is None:
         return CoordinatorUnreachableError(f"no coordinator answers at {asked.address}")
     return CoordinatorUnreachableError(
         f"the coordinator of the plan {asked.plan!r}, process {asked.pid}, runs but does not answer"
-        f" at {asked.address}; wait until it does, or end it with `coordinator down`"
+        f" at {asked.address}; wait until it does, or end it with `coordinator"
+        f" down{state_option(folder)}`"
     )
 
 
@@ -173,8 +216,8 @@ def _read(folder: Path) -> Endpoint:
 def _absent(folder: Path) -> CoordinatorUnreachableError:
     if is_held(folder):
         return CoordinatorUnreachableError(
-            f"a coordinator that holds the state folder {folder} does not answer yet; it does from"
-            " the first start of a worker on, so wait for it"
+            f"a coordinator that holds the state folder {folder} does not answer: it starts or"
+            " stops, and answers from the first start of a worker on"
         )
     return CoordinatorUnreachableError(
         f"no coordinator is running on the state folder {folder}, which has no {FILE_NAME}; start"

@@ -10,7 +10,10 @@ request may work later. Each class owns one canonical gRPC status code, one reas
 """
 
 import enum
-from typing import ClassVar
+from typing import ClassVar, Final
+
+AS_SAID: Final = "do what the message says"
+"""Advice where each message has one of its own."""
 
 
 class Code(enum.IntEnum):
@@ -37,6 +40,7 @@ class ExitCode(enum.IntEnum):
     OK = 0
     FAULT = 1
     REFUSED = 2
+    MISSED = 3
     USAGE = 64
     INTERNAL = 70
     HELD = 75
@@ -49,13 +53,15 @@ class StageError(Exception):
 
     `message` is for people and names what to change; it holds no path, pid or exception class when
     it is sent to a client. `facts` are the values behind it. `retry_delay_ms` is set where waiting
-    helps.
+    helps. A client repeats a request by itself only where `is_retryable` says so, and only when its
+    caller said that it may run twice.
     """
 
     code: ClassVar[Code] = Code.INTERNAL
     reason: ClassVar[str] = "INTERNAL_FAULT"
     recovery: ClassVar[str] = "report it; the coordinator's log has the cause under the error id"
     exit_code: ClassVar[ExitCode] = ExitCode.FAULT
+    is_retryable: ClassVar[bool] = False
 
     def __init__(
         self, message: str, *, retry_delay_ms: int | None = None, **facts: str | int | float
@@ -103,7 +109,7 @@ class MediaInvalidError(Refusal):
 
     code = Code.INVALID_ARGUMENT
     reason = "MEDIA_INVALID"
-    recovery = "do what the message says"
+    recovery = AS_SAID
 
 
 class PipelineUnknownError(Refusal):
@@ -122,12 +128,19 @@ class WorkerUnknownError(Refusal):
     recovery = "correct the name"
 
 
+class WorkerReadyError(Refusal):
+    """A worker is to be started that runs."""
+
+    reason = "WORKER_READY"
+    recovery = "nothing; only a worker that was lost or given up is started by hand"
+
+
 class RequestDuplicateError(Refusal):
     """A request with the same id is running or was answered."""
 
     code = Code.ALREADY_EXISTS
     reason = "REQUEST_DUPLICATE"
-    recovery = "choose a new request id, or none"
+    recovery = "choose a new request id, or none; with a retry delay its last attempt still ends"
 
 
 class MessageTooBigError(Refusal):
@@ -135,7 +148,37 @@ class MessageTooBigError(Refusal):
 
     code = Code.RESOURCE_EXHAUSTED
     reason = "MESSAGE_TOO_BIG"
-    recovery = "send less at once; `Infer` takes large tensors in chunks"
+    recovery = "send less at once; `infer` takes and gives large tensors in chunks"
+
+
+class SessionUnknownError(Refusal):
+    """There is no session of that id: it was closed, its lease ran out, or it never was."""
+
+    code = Code.NOT_FOUND
+    reason = "SESSION_UNKNOWN"
+    recovery = "open a new session; what the old one remembered is gone"
+
+
+class SessionLostError(Refusal):
+    """A worker that kept the state of the session was lost, and the state with it."""
+
+    reason = "SESSION_LOST"
+    recovery = "open a new session; what the old one remembered is gone"
+
+
+class SessionBusyError(Refusal):
+    """Another request of the same session is running; a session runs one at a time."""
+
+    reason = "SESSION_BUSY"
+    recovery = "wait for the other request of the session, or open a second session"
+
+
+class SessionsFullError(Fault):
+    """As many sessions are open as may be."""
+
+    code = Code.RESOURCE_EXHAUSTED
+    reason = "SESSIONS_FULL"
+    recovery = "close a session, or wait until the lease of one runs out"
 
 
 class LaneFullError(Fault):
@@ -144,6 +187,7 @@ class LaneFullError(Fault):
     code = Code.RESOURCE_EXHAUSTED
     reason = "LANE_FULL"
     recovery = "wait the retry delay, then send it again"
+    is_retryable = True
 
 
 class DeadlineExceededError(Fault):
@@ -160,6 +204,13 @@ class CancelledError(Fault):
     code = Code.CANCELLED
     reason = "CANCELLED"
     recovery = "nothing; the caller asked for it"
+
+
+class RequestPoisonousError(Refusal):
+    """Workers died twice while they executed this request; it is not run again."""
+
+    reason = "REQUEST_POISONOUS"
+    recovery = "do not send it again; look for what is special about its items"
 
 
 class PayloadCorruptError(Fault):
@@ -227,6 +278,7 @@ class MemoryBusyError(Fault):
     code = Code.RESOURCE_EXHAUSTED
     reason = "MEMORY_BUSY"
     recovery = "wait the retry delay, then send it again"
+    is_retryable = True
 
 
 # --- artifacts and environments ---------------------------------------------------------------
@@ -260,7 +312,7 @@ class PathForbiddenError(Refusal):
 
     code = Code.PERMISSION_DENIED
     reason = "PATH_FORBIDDEN"
-    recovery = "do what the message says"
+    recovery = AS_SAID
 
 
 class FormatUnsupportedError(Refusal):
@@ -276,6 +328,14 @@ class DiskFullError(Refusal):
     code = Code.RESOURCE_EXHAUSTED
     reason = "DISK_FULL"
     recovery = "free the space that the message names"
+
+
+class ProcessLimitError(Refusal):
+    """The operating system lets this process or user have no more files or processes."""
+
+    code = Code.RESOURCE_EXHAUSTED
+    reason = "PROCESS_LIMIT"
+    recovery = AS_SAID
 
 
 class EnvironmentMissingError(Refusal):
@@ -330,6 +390,7 @@ class StageStartingError(Fault):
     code = Code.UNAVAILABLE
     reason = "STAGE_STARTING"
     recovery = "wait the retry delay, then send it again"
+    is_retryable = True
 
 
 class StageFailedError(Fault):
@@ -360,6 +421,7 @@ class WorkerLostError(Fault):
     code = Code.UNAVAILABLE
     reason = "WORKER_LOST"
     recovery = "send it again if it may run twice; the worker is started again by itself"
+    is_retryable = True
 
 
 class WorkerHungError(Fault):
@@ -368,6 +430,25 @@ class WorkerHungError(Fault):
     code = Code.UNAVAILABLE
     reason = "WORKER_HUNG"
     recovery = "send it again if it may run twice; the worker is started again by itself"
+    is_retryable = True
+
+
+class StageLostError(Fault):
+    """The process of one stage, a child of its worker, ended while it held the request."""
+
+    code = Code.UNAVAILABLE
+    reason = "STAGE_LOST"
+    recovery = "send it again if it may run twice; the stage is started again by itself"
+    is_retryable = True
+
+
+class StageHungError(Fault):
+    """The process of one stage, a child of its worker, made no progress and was ended."""
+
+    code = Code.UNAVAILABLE
+    reason = "STAGE_HUNG"
+    recovery = "send it again if it may run twice; the stage is started again by itself"
+    is_retryable = True
 
 
 class WorkerStuckError(Fault):
@@ -384,6 +465,14 @@ class WorkerStartError(Fault):
     code = Code.UNAVAILABLE
     reason = "WORKER_START_FAILED"
     recovery = "read the worker's log, which the message names"
+
+
+class StartDeadlineError(Fault):
+    """A worker lives and was not ready in time; it was ended."""
+
+    code = Code.UNAVAILABLE
+    reason = "START_DEADLINE"
+    recovery = "see what was waited for, in the message; the worker's log may say why it took long"
 
 
 class StageFaultError(Fault):
@@ -416,7 +505,8 @@ class CoordinatorUnreachableError(Fault):
 
     code = Code.UNAVAILABLE
     reason = "COORDINATOR_UNREACHABLE"
-    recovery = "start one with `coordinator up --plan FILE`, unless the message says that one runs"
+    recovery = AS_SAID
+    is_retryable = True
 
 
 class ShuttingDownError(Fault):
@@ -425,13 +515,22 @@ class ShuttingDownError(Fault):
     code = Code.UNAVAILABLE
     reason = "SHUTTING_DOWN"
     recovery = "start it again, or wait for the one that replaces it"
+    is_retryable = True
 
 
 class StateHeldError(Refusal):
-    """Another coordinator holds the state folder or the port."""
+    """Another coordinator holds the state folder."""
 
     reason = "STATE_HELD"
-    recovery = "stop the other one with `coordinator down`, or name another state folder"
+    recovery = "stop the one that the message names, or name another state folder"
+    exit_code = ExitCode.HELD
+
+
+class PortHeldError(Refusal):
+    """A port is taken by another program."""
+
+    reason = "PORT_HELD"
+    recovery = "choose another port with --listen, or leave it out and take a free one"
     exit_code = ExitCode.HELD
 
 

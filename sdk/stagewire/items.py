@@ -4,6 +4,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from stagewire.chunks import Chunk, ChunkOrder, chunks_of, payload_of
 from stagewire.descriptor import TensorDescriptor
 from stagewire.errors import PayloadCorruptError
@@ -68,7 +70,8 @@ class Assembler:
         if offset == 0 and is_whole:
             return ReceivedItem(item.port, item.sequence, item.epoch, descriptor, piece)
         if self._buffer is None:
-            self._buffer = memoryview(bytearray(descriptor.size_bytes))
+            # Memory that is not touched before its bytes are there: a first chunk may claim a lot.
+            self._buffer = np.empty(descriptor.size_bytes, np.uint8).data
         self._buffer[offset : offset + piece.nbytes] = piece
         if not is_whole:
             return None

@@ -40,12 +40,25 @@ REQUESTS: Final = 256
 """Requests that one coordinator runs at once."""
 REMEMBERED_REQUESTS: Final = 4096
 """Finished request ids that are remembered to refuse a repetition."""
+SUSPECTS: Final = 1024
+"""Request ids that are remembered because a worker died while it executed them."""
+SESSIONS: Final = 64
+"""Sessions that one coordinator keeps open at once."""
+SESSION_SECONDS: Final = 300.0
+"""Lease of a session whose caller names none."""
+SESSION_LONGEST_SECONDS: Final = 24 * 3600.0
+"""Longest lease of a session."""
+SESSION_STATE_BYTES: Final = 4 << 20
+"""Most that one stage keeps for one session, as it says itself."""
+ATTEMPTS: Final = 4
+"""Most attempts at one idempotent request, with the first."""
 TOMBSTONE_SECONDS: Final = 60.0
 """Time for which a cancel that overtook its start is remembered."""
 
 PLAN_BYTES: Final = 1 << 20
 PLAN_DEPTH: Final = 16
-PLAN_NODES: Final = 50_000
+PLAN_NODES: Final = 10_000
+"""Most mappings, lists and scalars of a plan; a sample plan has some hundreds."""
 LOG_BYTES: Final = 8 << 20
 """Size at which the log of a worker is rotated; one older file is kept."""
 LOG_LINE_BYTES: Final = 16 << 10
@@ -54,6 +67,8 @@ MEDIA_BYTES: Final = 256 << 20
 """Largest file that is read as audio or as an image."""
 AUDIO_CHANNELS: Final = 64
 AUDIO_RATE: Final = 768_000
+AUDIO_SAMPLES: Final = 128 << 20
+"""Most samples of a recording, its channels mixed: those of the largest file of 16 bits."""
 IMAGE_PIXELS: Final = 64 << 20
 TEXT_BYTES: Final = 1 << 20
 """Most bytes of the texts or byte strings of one item, without the lengths between them; largest

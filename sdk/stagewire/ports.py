@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from stagewire.descriptor import DataType, TensorDescriptor, element_size, string_lengths_bytes
+from stagewire.descriptor import DataType, TensorDescriptor, elements_bytes, string_lengths_bytes
 from stagewire.errors import FieldInvalidError, MessageTooBigError, TensorMismatchError
 from stagewire.limits import STRING_ELEMENTS, TEXT_BYTES, WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import tensor_pb2 as pb
@@ -39,7 +39,7 @@ class Port:
         count = math.prod(dimension.max_extent for dimension in self.dimensions)
         if self.data_type.is_string:
             return TEXT_BYTES + string_lengths_bytes(min(count, STRING_ELEMENTS))
-        return count * element_size(self.data_type)
+        return elements_bytes(self.data_type, count)
 
     @property
     def window_bytes(self) -> int:

@@ -1,6 +1,7 @@
 """Failures between exceptions and the wire: one trailer, one message."""
 
 import contextlib
+from collections.abc import Iterable
 from typing import Any, Final
 
 import grpc
@@ -73,12 +74,16 @@ def from_rpc_error(error: grpc.RpcError) -> StageError:
     """Returns the failure that a call ended with: the server's own, or what gRPC itself found."""
     # Every RpcError of a call is also a Call; gRPC's typing says so only in part, hence Any.
     call: Any = error
-    for key, value in call.trailing_metadata() or ():
+    return from_end(call.code(), call.trailing_metadata())
+
+
+def from_end(code: grpc.StatusCode, trailers: Iterable[tuple[str, Any]] | None) -> StageError:
+    """Returns the failure of a status and its trailers, whose values are texts or bytes."""
+    for key, value in trailers or ():
         if key == TRAILER:
             # A trailer that cannot be read is not ours; the code still says something.
             with contextlib.suppress(DecodeError):
                 return from_message(pb.Failure.FromString(value))
-    code = call.code()
     cls, text = _WITHOUT_TRAILER.get(
         code, (InternalFaultError, f"the call failed with {code.name}")
     )

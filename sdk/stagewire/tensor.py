@@ -2,8 +2,8 @@
 
 A value is a numpy array, or a `str` or `bytes` for a single string. Elements are little-endian and
 in row-major order; a string element is its length as an unsigned 32-bit integer followed by its
-bytes. A bfloat16 array is a numpy array of `ml_dtypes.bfloat16` where that library is installed,
-else a `Bfloat16Bits` view of the 16-bit patterns.
+bytes. Element types that numpy lacks (bfloat16, floats of 8 bits, integers of 4) are arrays of the
+types of `ml_dtypes` where that library is installed, else a `BitsArray`, a view of their bits.
 """
 
 import math
@@ -12,15 +12,15 @@ import sys
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from stagewire.descriptor import DataType, TensorDescriptor, check_descriptor
+from stagewire.bits import STORAGE, Array, BitsArray, data_type_of_bits, from_bits, pack, shape_of
+from stagewire.descriptor import DataType, TensorDescriptor, check_descriptor, elements_bytes
 from stagewire.errors import FieldInvalidError, MessageTooBigError, PayloadCorruptError
 from stagewire.limits import STRING_ELEMENTS
 
 __all__ = [
     "Array",
-    "Bfloat16Bits",
+    "BitsArray",
     "DataType",
     "TensorDescriptor",
     "Value",
@@ -30,14 +30,7 @@ __all__ = [
     "encode",
 ]
 
-Array: TypeAlias = NDArray[Any]
-"""An array of any element type: the type is a run-time fact of each tensor."""
 Value: TypeAlias = Array | str | bytes
-
-
-class Bfloat16Bits(np.ndarray[Any, np.dtype[np.uint16]]):
-    """A uint16 array whose elements are bfloat16 bit patterns."""
-
 
 _NUMPY: Final[dict[DataType, str]] = {
     DataType.BOOL: "|b1",
@@ -50,14 +43,11 @@ _NUMPY: Final[dict[DataType, str]] = {
     DataType.UINT32: "<u4",
     DataType.UINT64: "<u8",
     DataType.FLOAT16: "<f2",
-    DataType.BFLOAT16: "<u2",
     DataType.FLOAT32: "<f4",
     DataType.FLOAT64: "<f8",
 }
 _BY_NUMPY: Final = {
-    np.dtype(code).newbyteorder("=").str: data_type
-    for data_type, code in _NUMPY.items()
-    if data_type is not DataType.BFLOAT16
+    np.dtype(code).newbyteorder("=").str: data_type for data_type, code in _NUMPY.items()
 }
 _LENGTH: Final = struct.Struct("<I")
 
@@ -76,8 +66,8 @@ def data_type_of(value: Value) -> DataType:
         raise FieldInvalidError(
             f"a {type(value).__name__} cannot be sent; make it a numpy array, a str or bytes"
         )
-    if isinstance(value, Bfloat16Bits) or value.dtype.name == "bfloat16":
-        return DataType.BFLOAT16
+    if (lacking := data_type_of_bits(value)) is not None:
+        return lacking
     if value.dtype.kind in "UO":
         first = value.flat[0] if value.size else ""
         return DataType.BYTES if isinstance(first, bytes) else DataType.UTF8
@@ -103,14 +93,7 @@ def encode(value: Value) -> tuple[TensorDescriptor, memoryview]:
     if data_type.is_string:
         shape, payload = _encode_strings(value, data_type)
     else:
-        array = np.asarray(value)
-        # A view made by broadcasting has few bytes until it is copied: the limits come first.
-        check_descriptor(TensorDescriptor(data_type, array.shape, array.nbytes))
-        # ascontiguousarray makes a 0-d array 1-d; the shape is taken from the original.
-        shape = array.shape
-        if sys.byteorder == "big" or array.dtype.byteorder == ">":
-            array = array.astype(array.dtype.newbyteorder("<"))
-        payload = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        shape, payload = _encode_elements(value, data_type)
     descriptor = TensorDescriptor(data_type, tuple(shape), payload.nbytes)
     check_descriptor(descriptor)
     return descriptor, payload
@@ -129,22 +112,28 @@ def decode(descriptor: TensorDescriptor, payload: "memoryview | bytes | bytearra
         )
     if descriptor.data_type.is_string:
         return _decode_strings(descriptor, view)
+    if descriptor.data_type in STORAGE:
+        return from_bits(descriptor, np.frombuffer(view, dtype=STORAGE[descriptor.data_type]))
     array = np.frombuffer(view, dtype=_NUMPY[descriptor.data_type]).reshape(descriptor.shape)
-    if descriptor.data_type is DataType.BFLOAT16:
-        return _bfloat16(array)
     if descriptor.data_type is DataType.BOOL and array.size and array.view(np.uint8).max() > 1:
         raise PayloadCorruptError("a bool tensor has an element other than zero and one")
     return array
 
 
-def _bfloat16(bits: Array) -> Array:
-    try:
-        # Optional: it turns the patterns into numbers, and only readers of bfloat16 need that.
-        import ml_dtypes  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except ImportError:
-        return bits.view(Bfloat16Bits)
-    typed: Array = bits.view(ml_dtypes.bfloat16)
-    return typed
+def _encode_elements(value: Any, data_type: DataType) -> tuple[tuple[int, ...], memoryview]:
+    array = value if isinstance(value, BitsArray) else np.asarray(value)
+    # ascontiguousarray makes a 0-d array 1-d; the shape is taken from the original.
+    shape = shape_of(array)
+    # A view made by broadcasting has few bytes until it is copied: the limits come first.
+    check_descriptor(
+        TensorDescriptor(data_type, shape, elements_bytes(data_type, math.prod(shape)))
+    )
+    if data_type.is_packed:
+        return shape, pack(array).data
+    array = np.asarray(array)
+    if sys.byteorder == "big" or array.dtype.byteorder == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    return shape, np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def _encode_strings(value: Value, data_type: DataType) -> tuple[tuple[int, ...], memoryview]:

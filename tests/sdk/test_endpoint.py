@@ -183,7 +183,7 @@ def test_a_file_that_a_coordinator_left_is_no_coordinator_whoever_has_its_proces
 
 def test_a_coordinator_that_does_not_answer_yet_is_not_taken_for_none(tmp_path, lock):
     lock()
-    with pytest.raises(CoordinatorUnreachableError, match="wait for it"):
+    with pytest.raises(CoordinatorUnreachableError, match="does not answer: it starts or stops"):
         read_endpoint(tmp_path)
 
 
@@ -211,7 +211,7 @@ def test_the_silence_of_a_coordinator_is_explained_by_what_became_of_it(tmp_path
 
 def test_what_a_killed_writer_left_half_done_is_removed_too(tmp_path):
     write_endpoint(tmp_path, ENDPOINT)
-    (tmp_path / ".endpoint.json.0123").touch()
+    (tmp_path / ".endpoint.json.0123456789abcdef").touch()
     (tmp_path / "lock").touch()
 
     remove_left(tmp_path)

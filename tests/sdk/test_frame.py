@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stagewire import frame
-from stagewire.errors import PayloadCorruptError
+from stagewire.errors import MessageTooBigError, PayloadCorruptError
 from stagewire.v1 import coordinator_pb2, gateway_pb2
 
 pytestmark = pytest.mark.unit
@@ -80,6 +80,23 @@ def test_the_last_payload_holds():
     head, payload = frame.split(first + header + second)
     assert bytes(head) == header
     assert payload == b"second"
+
+
+@pytest.mark.parametrize("field", [b"\x0a\x00", b"\x7a\x00", b"\x08\x01"])
+def test_what_stands_beside_a_payload_is_read_no_further_than_its_limit(field):
+    # The garbage at the end is never reached.
+    message = field * 52 + b"\xff" * 20
+    with pytest.raises(MessageTooBigError, match="more than 100 bytes beside"):
+        frame.split(message, 100)
+    with pytest.raises(PayloadCorruptError):
+        frame.split(field * 50 + b"\xff" * 20, 100)
+
+
+def test_only_the_last_payload_does_not_count_as_beside_it():
+    payload = b"\x7a\x64" + bytes(100)
+    assert frame.split(b"\x08\x01" + payload, 2)[1].nbytes == 100
+    with pytest.raises(MessageTooBigError):
+        frame.split(payload + payload, 100)
 
 
 @settings(max_examples=500)

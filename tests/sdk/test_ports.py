@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stagewire import ports
+from stagewire.bits import array_of
 from stagewire.errors import FieldInvalidError, MessageTooBigError, TensorMismatchError
 from stagewire.limits import TEXT_BYTES
 from stagewire.ports import Dimension, Port
@@ -51,6 +52,15 @@ def test_the_largest_row_of_texts_is_within_what_is_reserved_for_it():
     port = Port("x", DataType.UTF8, (Dimension("n", 5),))
     value = np.array(["", "", "", "", "x" * TEXT_BYTES], object)
     assert encode(value)[0].size_bytes == port.largest_bytes
+
+
+@pytest.mark.parametrize("data_type", [DataType.INT4, DataType.UINT4])
+def test_a_port_of_packed_elements_reserves_half_a_byte_for_each(data_type):
+    port = Port("x", data_type, (Dimension("n", 3), Dimension("", 5)))
+    assert port.largest_bytes == 8
+    port.check(encode(array_of(data_type, [1], (3, 5)))[0])
+    with pytest.raises(TensorMismatchError, match=rf"takes {data_type.spelling}\[n<=3, 5\]"):
+        port.check(encode(array_of(data_type, [1], (15,)))[0])
 
 
 def test_numbers_on_a_port_of_texts_are_no_text_that_is_too_long():
@@ -121,7 +131,7 @@ def test_a_port_survives_the_wire(port):
     assert ports.from_message(tensor_pb2.PortType.FromString(raw)) == port
 
 
-@pytest.mark.parametrize("data_type", [0, 16])
+@pytest.mark.parametrize("data_type", [0, max(DataType) + 1])
 def test_a_port_of_an_unknown_element_type_is_refused(data_type):
     with pytest.raises(FieldInvalidError):
         ports.from_message(tensor_pb2.PortType(name="x", data_type=data_type))

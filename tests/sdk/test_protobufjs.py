@@ -9,10 +9,16 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import ml_dtypes
+import numpy as np
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
 from stagewire import frame
+from stagewire.bits import STORAGE
+from stagewire.chunks import whole_item
+from stagewire.rounding import SHORT_FLOATS, float_of_bits
+from stagewire.tensor import DataType, encode
 from stagewire.v1 import coordinator_pb2, gateway_pb2
 
 pytestmark = pytest.mark.integration
@@ -124,6 +130,20 @@ def one_as_json(field, value):
     return str(value) if field.type in LARGE else value
 
 
+def run_node(script, folder, given):
+    """Returns what a script found in the frames that it was given."""
+    result = subprocess.run(
+        ["node", Path(__file__).with_name(script), folder],
+        input=json.dumps({"protos": str(PROTOS), **given}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)["found"]
+
+
 def test_protobufjs_reads_the_same_values(protobufjs):
     chance = random.Random(20261130)
     frames, expected = [], []
@@ -140,15 +160,65 @@ def test_protobufjs_reads_the_same_values(protobufjs):
             {"type": kind.DESCRIPTOR.full_name, "frame": base64.b64encode(joined).decode()}
         )
         expected.append(as_json(message))
-    result = subprocess.run(
-        ["node", Path(__file__).with_name("decode_frames.mjs"), protobufjs],
-        input=json.dumps({"protos": str(PROTOS), "frames": frames}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["found"] == expected
+    assert run_node("decode_frames.mjs", protobufjs, {"frames": frames}) == expected
     installed = json.loads((protobufjs / "node_modules/protobufjs/package.json").read_text())
     assert installed["version"] == VERSION
+
+
+# --- elements ---
+
+
+def all_patterns(data_type, chance):
+    """An odd number of elements, every pattern among them where there are few."""
+    if data_type is DataType.UTF8:
+        return np.array(["", "añ", "語\N{GRINNING FACE}\0"], object)
+    if data_type is DataType.BYTES:
+        return np.array([b"", b"\xff\0", bytes(range(256))], object)
+    if data_type is DataType.BOOL:
+        return np.array([True, False, True])
+    if data_type in STORAGE:
+        count = 16 if data_type.is_packed else 1 << 8 * np.dtype(STORAGE[data_type]).itemsize
+        patterns = np.arange(count, dtype=STORAGE[data_type])
+        patterns = np.append(patterns, patterns[:1]).view(getattr(ml_dtypes, data_type.spelling))
+        return patterns
+    kind = np.dtype(data_type.spelling)
+    return np.frombuffer(chance.randbytes(kind.itemsize * 1001), kind)
+
+
+def elements_as_json(data_type, value):
+    """Elements as JSON can hold them: large integers as text, what is no number by its name."""
+    if data_type in SHORT_FLOATS:
+        bits = np.asarray(value).view(STORAGE[data_type]).tolist()
+        elements = [float_of_bits(data_type, item) for item in bits]
+    elif data_type.is_packed:
+        elements = value.astype(np.int64).tolist()
+    else:
+        elements = value.tolist()
+    if data_type is DataType.BYTES:
+        return [base64.b64encode(item).decode() for item in elements]
+    if data_type in (DataType.INT64, DataType.UINT64):
+        return [str(item) for item in elements]
+    return [
+        str(item) if isinstance(item, float) and not np.isfinite(item) else item
+        for item in elements
+    ]
+
+
+def test_another_language_reads_every_element_type(protobufjs):
+    chance = random.Random(20261201)
+    frames, expected = [], []
+    for data_type in DataType:
+        value = all_patterns(data_type, chance)
+        descriptor, payload = encode(value)
+        item = whole_item("x", 0, descriptor, payload, 0)
+        assert descriptor.data_type is data_type
+        header = coordinator_pb2.RunRequest(items=[item]).SerializeToString()
+        frames.append(base64.b64encode(frame.join(header, [payload])).decode())
+        expected.append(elements_as_json(data_type, value))
+    found = run_node("read_tensors.mjs", protobufjs, {"frames": frames})
+    for data_type, elements, ours in zip(DataType, found, expected, strict=True):
+        theirs = elements
+        if "FLOAT" in data_type.name:
+            # Another language writes a large float without a point.
+            theirs = [item if isinstance(item, str) else float(item) for item in elements]
+        assert theirs == ours, data_type

@@ -1,7 +1,5 @@
 """Tensors and their bytes."""
 
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,15 +7,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from stagewire import tensor
-from stagewire.descriptor import element_size
+from stagewire.bits import STORAGE
+from stagewire.descriptor import element_bits, elements_bytes
 from stagewire.errors import FieldInvalidError, MessageTooBigError, PayloadCorruptError, StageError
 from stagewire.limits import STRING_ELEMENTS, TENSOR_BYTES, TENSOR_DIMENSION, TENSOR_RANK
-from stagewire.tensor import Bfloat16Bits, DataType, TensorDescriptor
+from stagewire.tensor import DataType, TensorDescriptor
 from stagewire.v1 import tensor_pb2
 
 pytestmark = pytest.mark.unit
 
-NUMERIC = [item for item in DataType if not item.is_string and item is not DataType.BFLOAT16]
+NUMERIC = [item for item in DataType if not item.is_string and item not in STORAGE]
 # A tensor of no bytes may still have extents that numpy could not hold.
 HUGE = [2**40 + 1, 2**61, 2**63, 2**64, -1]
 
@@ -138,30 +137,6 @@ def test_what_has_no_wire_type_is_refused(value):
         tensor.encode(value)
 
 
-# --- bfloat16 ---
-
-
-def test_bfloat16_without_its_library_is_bit_patterns(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    value = np.array([0x3F80, 0xC000], np.uint16).view(Bfloat16Bits)
-    descriptor, _ = tensor.encode(value)
-    assert descriptor == TensorDescriptor(DataType.BFLOAT16, (2,), 4)
-    back = round_trip(value)
-    assert isinstance(back, Bfloat16Bits)
-    assert back.tolist() == [0x3F80, 0xC000]
-    assert tensor.encode(back)[0] == descriptor
-
-
-def test_bfloat16_with_its_library_is_numbers():
-    import ml_dtypes
-
-    value = np.array([[1, -2], [0.5, 0]], ml_dtypes.bfloat16)
-    back = round_trip(value)
-    assert back.dtype == ml_dtypes.bfloat16
-    assert back.astype(np.float32).tolist() == [[1, -2], [0.5, 0]]
-    assert tensor.encode(value.T)[0].data_type is DataType.BFLOAT16
-
-
 # --- limits ---
 
 
@@ -169,6 +144,7 @@ def test_bfloat16_with_its_library_is_numbers():
     "descriptor",
     [
         TensorDescriptor(DataType.UINT8, (TENSOR_BYTES,), TENSOR_BYTES),
+        TensorDescriptor(DataType.INT4, (TENSOR_BYTES,), TENSOR_BYTES // 2),
         TensorDescriptor(DataType.FLOAT32, (0, TENSOR_DIMENSION), 0),
         TensorDescriptor(DataType.FLOAT32, (1,) * TENSOR_RANK, 4),
         TensorDescriptor(DataType.UTF8, (STRING_ELEMENTS,), STRING_ELEMENTS * 4),
@@ -182,6 +158,7 @@ def test_the_largest_of_each_passes(descriptor):
     "descriptor",
     [
         TensorDescriptor(DataType.UINT8, (TENSOR_BYTES + 1,), TENSOR_BYTES + 1),
+        TensorDescriptor(DataType.INT4, (TENSOR_BYTES + 1,), TENSOR_BYTES // 2 + 1),
         TensorDescriptor(DataType.UINT8, (1,), 2**63),
         TensorDescriptor(DataType.UINT8, (1,), -1),
         TensorDescriptor(DataType.FLOAT32, (1,) * (TENSOR_RANK + 1), 4),
@@ -203,6 +180,8 @@ def test_one_more_is_refused(descriptor):
         TensorDescriptor(DataType.FLOAT32, (), 0),
         TensorDescriptor(DataType.FLOAT32, (0,), 4),
         TensorDescriptor(DataType.UTF8, (3,), 11),
+        TensorDescriptor(DataType.INT4, (3,), 3),
+        TensorDescriptor(DataType.UINT4, (4,), 3),
     ],
 )
 def test_a_size_that_contradicts_the_shape_is_refused(descriptor):
@@ -234,6 +213,9 @@ def test_a_value_over_a_limit_is_refused_before_it_is_copied(value):
         (TensorDescriptor(DataType.FLOAT32, (2,), 8), bytes(9)),
         (TensorDescriptor(DataType.BOOL, (2,), 2), b"\0\2"),
         (TensorDescriptor(DataType.BOOL, (), 1), b"\xff"),
+        (TensorDescriptor(DataType.INT4, (3,), 2), b"\0\x10"),
+        (TensorDescriptor(DataType.UINT4, (), 1), b"\xf0"),
+        (TensorDescriptor(DataType.FLOAT8_E5M2, (2,), 2), b"\0"),
         (TensorDescriptor(DataType.UTF8, (1,), 5), b"\1\0\0\0\xff"),
         (TensorDescriptor(DataType.UTF8, (1,), 5), b"\2\0\0\0a"),
         (TensorDescriptor(DataType.UTF8, (1,), 6), b"\1\0\0\0ab"),
@@ -266,10 +248,16 @@ def test_no_descriptor_and_payload_do_worse_than_a_typed_failure(data_type, shap
 
 
 @pytest.mark.parametrize("data_type", DataType)
-def test_the_size_of_an_element_is_that_of_its_arrays(data_type):
+def test_the_size_of_elements_is_that_of_their_arrays(data_type):
     if data_type.is_string:
-        assert element_size(data_type) == 0
+        assert element_bits(data_type) == elements_bytes(data_type, 3) == 0
         return
-    size = element_size(data_type)
-    array = tensor.decode(TensorDescriptor(data_type, (3,), 3 * size), bytes(3 * size))
-    assert array.itemsize == size
+    size = elements_bytes(data_type, 3)
+    array = tensor.decode(TensorDescriptor(data_type, (3,), size), bytes(size))
+    assert array.itemsize * 8 == max(element_bits(data_type), 8)
+    assert array.shape == (3,)
+
+
+def test_packed_elements_take_half_a_byte_and_the_last_a_whole_one():
+    sizes = [elements_bytes(DataType.INT4, count) for count in range(6)]
+    assert sizes == [0, 1, 1, 2, 2, 3]

@@ -42,7 +42,7 @@ class _PhaseEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumType
     PHASE_RESTARTING: _Phase.ValueType  # 4
     """Lost, waiting to be started again."""
     PHASE_FAILED: _Phase.ValueType  # 5
-    """Given up; a person must act."""
+    """Given up; it is started once more, on trial, or a person must act."""
     PHASE_DRAINING: _Phase.ValueType  # 6
     """Finishes what was admitted."""
     PHASE_STOPPED: _Phase.ValueType  # 7
@@ -62,7 +62,7 @@ PHASE_READY: Phase.ValueType  # 3
 PHASE_RESTARTING: Phase.ValueType  # 4
 """Lost, waiting to be started again."""
 PHASE_FAILED: Phase.ValueType  # 5
-"""Given up; a person must act."""
+"""Given up; it is started once more, on trial, or a person must act."""
 PHASE_DRAINING: Phase.ValueType  # 6
 """Finishes what was admitted."""
 PHASE_STOPPED: Phase.ValueType  # 7
@@ -234,10 +234,19 @@ class InferOpen(google.protobuf.message.Message):
     PIPELINE_FIELD_NUMBER: builtins.int
     REQUEST_ID_FIELD_NUMBER: builtins.int
     OUTPUTS_FIELD_NUMBER: builtins.int
+    SESSION_ID_FIELD_NUMBER: builtins.int
+    ATTEMPT_FIELD_NUMBER: builtins.int
+    IDEMPOTENT_FIELD_NUMBER: builtins.int
     pipeline: builtins.str
     """Required. Pipeline of the plan."""
     request_id: builtins.str
     """Chosen by the client; a repeated id is refused while it is remembered. Left out, the coordinator chooses."""
+    session_id: builtins.str
+    """Session that the request belongs to; empty for none."""
+    attempt: builtins.int
+    """Number of this attempt at the request, from 1; 0 is 1. A higher one is admitted after one that failed."""
+    idempotent: builtins.bool
+    """Whether the request may run more than once."""
     @property
     def outputs(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
         """Output ports to send; empty for all."""
@@ -248,8 +257,11 @@ class InferOpen(google.protobuf.message.Message):
         pipeline: builtins.str = ...,
         request_id: builtins.str = ...,
         outputs: collections.abc.Iterable[builtins.str] | None = ...,
+        session_id: builtins.str = ...,
+        attempt: builtins.int = ...,
+        idempotent: builtins.bool = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["outputs", b"outputs", "pipeline", b"pipeline", "request_id", b"request_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["attempt", b"attempt", "idempotent", b"idempotent", "outputs", b"outputs", "pipeline", b"pipeline", "request_id", b"request_id", "session_id", b"session_id"]) -> None: ...
 
 global___InferOpen = InferOpen
 
@@ -605,6 +617,125 @@ class WatchStateResponse(google.protobuf.message.Message):
 global___WatchStateResponse = WatchStateResponse
 
 @typing.final
+class OpenSessionRequest(google.protobuf.message.Message):
+    """Opens a session."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PIPELINE_FIELD_NUMBER: builtins.int
+    IDLE_TIMEOUT_FIELD_NUMBER: builtins.int
+    pipeline: builtins.str
+    """Required. Pipeline of the plan that all of its requests run."""
+    @property
+    def idle_timeout(self) -> google.protobuf.duration_pb2.Duration:
+        """Time without a request after which the session ends; left out, the coordinator chooses."""
+
+    def __init__(
+        self,
+        *,
+        pipeline: builtins.str = ...,
+        idle_timeout: google.protobuf.duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["idle_timeout", b"idle_timeout"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["idle_timeout", b"idle_timeout", "pipeline", b"pipeline"]) -> None: ...
+
+global___OpenSessionRequest = OpenSessionRequest
+
+@typing.final
+class OpenSessionResponse(google.protobuf.message.Message):
+    """Says that a session is open."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: builtins.int
+    LEASE_FIELD_NUMBER: builtins.int
+    session_id: builtins.str
+    """Id of the session, made by the coordinator. Whoever knows it and the token can use the session."""
+    @property
+    def lease(self) -> google.protobuf.duration_pb2.Duration:
+        """Time until it ends without a request or renewal."""
+
+    def __init__(
+        self,
+        *,
+        session_id: builtins.str = ...,
+        lease: google.protobuf.duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["lease", b"lease"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["lease", b"lease", "session_id", b"session_id"]) -> None: ...
+
+global___OpenSessionResponse = OpenSessionResponse
+
+@typing.final
+class RenewSessionRequest(google.protobuf.message.Message):
+    """Begins the lease of a session anew."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: builtins.int
+    session_id: builtins.str
+    """Required. The session."""
+    def __init__(
+        self,
+        *,
+        session_id: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["session_id", b"session_id"]) -> None: ...
+
+global___RenewSessionRequest = RenewSessionRequest
+
+@typing.final
+class RenewSessionResponse(google.protobuf.message.Message):
+    """Says how long the session lasts from now on."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    LEASE_FIELD_NUMBER: builtins.int
+    @property
+    def lease(self) -> google.protobuf.duration_pb2.Duration:
+        """Time until it ends without a request or renewal."""
+
+    def __init__(
+        self,
+        *,
+        lease: google.protobuf.duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["lease", b"lease"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["lease", b"lease"]) -> None: ...
+
+global___RenewSessionResponse = RenewSessionResponse
+
+@typing.final
+class CloseSessionRequest(google.protobuf.message.Message):
+    """Ends a session; a request of it that runs is cancelled."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: builtins.int
+    session_id: builtins.str
+    """Required. The session."""
+    def __init__(
+        self,
+        *,
+        session_id: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["session_id", b"session_id"]) -> None: ...
+
+global___CloseSessionRequest = CloseSessionRequest
+
+@typing.final
+class CloseSessionResponse(google.protobuf.message.Message):
+    """Says that the session has ended."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+
+global___CloseSessionResponse = CloseSessionResponse
+
+@typing.final
 class CoordinatorState(google.protobuf.message.Message):
     """Everything that a client may know of a coordinator."""
 
@@ -667,6 +798,7 @@ class WorkerState(google.protobuf.message.Message):
     MEASURED_BYTES_FIELD_NUMBER: builtins.int
     PEAK_BYTES_FIELD_NUMBER: builtins.int
     CAPABILITIES_FIELD_NUMBER: builtins.int
+    PROSPECT_FIELD_NUMBER: builtins.int
     worker_id: builtins.str
     """Name in the plan."""
     kind: builtins.str
@@ -685,6 +817,8 @@ class WorkerState(google.protobuf.message.Message):
     """Bytes that it was last measured to occupy; zero before the first measurement."""
     peak_bytes: builtins.int
     """Largest measurement."""
+    prospect: builtins.str
+    """What comes next for a worker that was lost, for people; empty when all is well."""
     @property
     def capabilities(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[stagewire.v1.capability_pb2.CapabilityRow]:
         """What its attached life says that it can execute; empty while none is attached."""
@@ -702,8 +836,9 @@ class WorkerState(google.protobuf.message.Message):
         measured_bytes: builtins.int = ...,
         peak_bytes: builtins.int = ...,
         capabilities: collections.abc.Iterable[stagewire.v1.capability_pb2.CapabilityRow] | None = ...,
+        prospect: builtins.str = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["capabilities", b"capabilities", "incarnation", b"incarnation", "kind", b"kind", "last_reason", b"last_reason", "measured_bytes", b"measured_bytes", "peak_bytes", b"peak_bytes", "phase", b"phase", "reserved_bytes", b"reserved_bytes", "restarts", b"restarts", "worker_id", b"worker_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["capabilities", b"capabilities", "incarnation", b"incarnation", "kind", b"kind", "last_reason", b"last_reason", "measured_bytes", b"measured_bytes", "peak_bytes", b"peak_bytes", "phase", b"phase", "prospect", b"prospect", "reserved_bytes", b"reserved_bytes", "restarts", b"restarts", "worker_id", b"worker_id"]) -> None: ...
 
 global___WorkerState = WorkerState
 
@@ -725,6 +860,7 @@ class StageState(google.protobuf.message.Message):
     MEASURED_BYTES_FIELD_NUMBER: builtins.int
     LOAD_DURATION_FIELD_NUMBER: builtins.int
     PLACEMENT_REASON_FIELD_NUMBER: builtins.int
+    THREAD_SETTINGS_FIELD_NUMBER: builtins.int
     stage_id: builtins.str
     """Name in the plan."""
     worker_id: builtins.str
@@ -751,6 +887,10 @@ class StageState(google.protobuf.message.Message):
     def load_duration(self) -> google.protobuf.duration_pb2.Duration:
         """Time that its load took."""
 
+    @property
+    def thread_settings(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[stagewire.v1.capability_pb2.ThreadSetting]:
+        """Threads and cores in force, as its worker read them back; empty before it is ready."""
+
     def __init__(
         self,
         *,
@@ -766,9 +906,10 @@ class StageState(google.protobuf.message.Message):
         measured_bytes: builtins.int = ...,
         load_duration: google.protobuf.duration_pb2.Duration | None = ...,
         placement_reason: builtins.str = ...,
+        thread_settings: collections.abc.Iterable[stagewire.v1.capability_pb2.ThreadSetting] | None = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["load_duration", b"load_duration"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["device", b"device", "evidence", b"evidence", "executor", b"executor", "grade", b"grade", "load_duration", b"load_duration", "measured_bytes", b"measured_bytes", "phase", b"phase", "placement_reason", b"placement_reason", "reserved_bytes", b"reserved_bytes", "stage_id", b"stage_id", "verdict", b"verdict", "worker_id", b"worker_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["device", b"device", "evidence", b"evidence", "executor", b"executor", "grade", b"grade", "load_duration", b"load_duration", "measured_bytes", b"measured_bytes", "phase", b"phase", "placement_reason", b"placement_reason", "reserved_bytes", b"reserved_bytes", "stage_id", b"stage_id", "thread_settings", b"thread_settings", "verdict", b"verdict", "worker_id", b"worker_id"]) -> None: ...
 
 global___StageState = StageState
 

@@ -55,6 +55,21 @@ class CoordinatorServiceStub(object):
                 request_serializer=stagewire_dot_v1_dot_coordinator__pb2.WatchStateRequest.SerializeToString,
                 response_deserializer=stagewire_dot_v1_dot_coordinator__pb2.WatchStateResponse.FromString,
                 _registered_method=True)
+        self.OpenSession = channel.unary_unary(
+                '/stagewire.v1.CoordinatorService/OpenSession',
+                request_serializer=stagewire_dot_v1_dot_coordinator__pb2.OpenSessionRequest.SerializeToString,
+                response_deserializer=stagewire_dot_v1_dot_coordinator__pb2.OpenSessionResponse.FromString,
+                _registered_method=True)
+        self.RenewSession = channel.unary_unary(
+                '/stagewire.v1.CoordinatorService/RenewSession',
+                request_serializer=stagewire_dot_v1_dot_coordinator__pb2.RenewSessionRequest.SerializeToString,
+                response_deserializer=stagewire_dot_v1_dot_coordinator__pb2.RenewSessionResponse.FromString,
+                _registered_method=True)
+        self.CloseSession = channel.unary_unary(
+                '/stagewire.v1.CoordinatorService/CloseSession',
+                request_serializer=stagewire_dot_v1_dot_coordinator__pb2.CloseSessionRequest.SerializeToString,
+                response_deserializer=stagewire_dot_v1_dot_coordinator__pb2.CloseSessionResponse.FromString,
+                _registered_method=True)
 
 
 class CoordinatorServiceServicer(object):
@@ -65,7 +80,7 @@ class CoordinatorServiceServicer(object):
         """Runs a pipeline on one item a port and answers when everything is there.
 
         Fails with FIELD_INVALID, PIPELINE_UNKNOWN, TENSOR_MISMATCH, MESSAGE_TOO_BIG, LANE_FULL, STAGE_STARTING,
-        WORKER_LOST, WORKER_HUNG, DEADLINE_EXCEEDED, REQUEST_DUPLICATE.
+        WORKER_LOST, WORKER_HUNG, DEADLINE_EXCEEDED, REQUEST_DUPLICATE, SESSION_UNKNOWN, SESSION_BUSY, SESSION_LOST.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -95,6 +110,29 @@ class CoordinatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def OpenSession(self, request, context):
+        """Opens a session: state that stages keep between the requests of one caller.
+
+        Fails with FIELD_INVALID, PIPELINE_UNKNOWN, STAGE_STARTING, SESSIONS_FULL.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RenewSession(self, request, context):
+        """Begins the lease of a session anew. Fails with SESSION_UNKNOWN, SESSION_LOST.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CloseSession(self, request, context):
+        """Ends a session and answers when no stage keeps anything of it. Fails with SESSION_UNKNOWN.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CoordinatorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -117,6 +155,21 @@ def add_CoordinatorServiceServicer_to_server(servicer, server):
                     servicer.WatchState,
                     request_deserializer=stagewire_dot_v1_dot_coordinator__pb2.WatchStateRequest.FromString,
                     response_serializer=stagewire_dot_v1_dot_coordinator__pb2.WatchStateResponse.SerializeToString,
+            ),
+            'OpenSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.OpenSession,
+                    request_deserializer=stagewire_dot_v1_dot_coordinator__pb2.OpenSessionRequest.FromString,
+                    response_serializer=stagewire_dot_v1_dot_coordinator__pb2.OpenSessionResponse.SerializeToString,
+            ),
+            'RenewSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.RenewSession,
+                    request_deserializer=stagewire_dot_v1_dot_coordinator__pb2.RenewSessionRequest.FromString,
+                    response_serializer=stagewire_dot_v1_dot_coordinator__pb2.RenewSessionResponse.SerializeToString,
+            ),
+            'CloseSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.CloseSession,
+                    request_deserializer=stagewire_dot_v1_dot_coordinator__pb2.CloseSessionRequest.FromString,
+                    response_serializer=stagewire_dot_v1_dot_coordinator__pb2.CloseSessionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -228,6 +281,87 @@ class CoordinatorService(object):
             '/stagewire.v1.CoordinatorService/WatchState',
             stagewire_dot_v1_dot_coordinator__pb2.WatchStateRequest.SerializeToString,
             stagewire_dot_v1_dot_coordinator__pb2.WatchStateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def OpenSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/stagewire.v1.CoordinatorService/OpenSession',
+            stagewire_dot_v1_dot_coordinator__pb2.OpenSessionRequest.SerializeToString,
+            stagewire_dot_v1_dot_coordinator__pb2.OpenSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RenewSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/stagewire.v1.CoordinatorService/RenewSession',
+            stagewire_dot_v1_dot_coordinator__pb2.RenewSessionRequest.SerializeToString,
+            stagewire_dot_v1_dot_coordinator__pb2.RenewSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CloseSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/stagewire.v1.CoordinatorService/CloseSession',
+            stagewire_dot_v1_dot_coordinator__pb2.CloseSessionRequest.SerializeToString,
+            stagewire_dot_v1_dot_coordinator__pb2.CloseSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -33,6 +33,7 @@ class AttachRequest(google.protobuf.message.Message):
     DRAINED_FIELD_NUMBER: builtins.int
     FAULT_FIELD_NUMBER: builtins.int
     LOAD_PROGRESS_FIELD_NUMBER: builtins.int
+    SESSION_RELEASED_FIELD_NUMBER: builtins.int
     @property
     def hello(self) -> global___Hello:
         """First message, once."""
@@ -73,6 +74,10 @@ class AttachRequest(google.protobuf.message.Message):
     def load_progress(self) -> global___LoadProgress:
         """Reports how far a load has come."""
 
+    @property
+    def session_released(self) -> global___SessionReleased:
+        """Answers ReleaseSession."""
+
     def __init__(
         self,
         *,
@@ -86,10 +91,11 @@ class AttachRequest(google.protobuf.message.Message):
         drained: global___Drained | None = ...,
         fault: global___Fault | None = ...,
         load_progress: global___LoadProgress | None = ...,
+        session_released: global___SessionReleased | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["credit_grant", b"credit_grant", "drained", b"drained", "execution_cancelled", b"execution_cancelled", "fault", b"fault", "heartbeat", b"heartbeat", "hello", b"hello", "load_progress", b"load_progress", "message", b"message", "stage_loaded", b"stage_loaded", "stage_proved", b"stage_proved", "stage_released", b"stage_released"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["credit_grant", b"credit_grant", "drained", b"drained", "execution_cancelled", b"execution_cancelled", "fault", b"fault", "heartbeat", b"heartbeat", "hello", b"hello", "load_progress", b"load_progress", "message", b"message", "stage_loaded", b"stage_loaded", "stage_proved", b"stage_proved", "stage_released", b"stage_released"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["message", b"message"]) -> typing.Literal["hello", "heartbeat", "stage_loaded", "stage_proved", "stage_released", "execution_cancelled", "credit_grant", "drained", "fault", "load_progress"] | None: ...
+    def HasField(self, field_name: typing.Literal["credit_grant", b"credit_grant", "drained", b"drained", "execution_cancelled", b"execution_cancelled", "fault", b"fault", "heartbeat", b"heartbeat", "hello", b"hello", "load_progress", b"load_progress", "message", b"message", "session_released", b"session_released", "stage_loaded", b"stage_loaded", "stage_proved", b"stage_proved", "stage_released", b"stage_released"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["credit_grant", b"credit_grant", "drained", b"drained", "execution_cancelled", b"execution_cancelled", "fault", b"fault", "heartbeat", b"heartbeat", "hello", b"hello", "load_progress", b"load_progress", "message", b"message", "session_released", b"session_released", "stage_loaded", b"stage_loaded", "stage_proved", b"stage_proved", "stage_released", b"stage_released"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["message", b"message"]) -> typing.Literal["hello", "heartbeat", "stage_loaded", "stage_proved", "stage_released", "execution_cancelled", "credit_grant", "drained", "fault", "load_progress", "session_released"] | None: ...
 
 global___AttachRequest = AttachRequest
 
@@ -107,6 +113,7 @@ class AttachResponse(google.protobuf.message.Message):
     CREDIT_GRANT_FIELD_NUMBER: builtins.int
     DRAIN_FIELD_NUMBER: builtins.int
     SHUTDOWN_FIELD_NUMBER: builtins.int
+    RELEASE_SESSION_FIELD_NUMBER: builtins.int
     @property
     def welcome(self) -> global___Welcome:
         """First message, once."""
@@ -139,6 +146,10 @@ class AttachResponse(google.protobuf.message.Message):
     def shutdown(self) -> global___Shutdown:
         """Asks to leave."""
 
+    @property
+    def release_session(self) -> global___ReleaseSession:
+        """Ends a session."""
+
     def __init__(
         self,
         *,
@@ -150,10 +161,11 @@ class AttachResponse(google.protobuf.message.Message):
         credit_grant: global___CreditGrant | None = ...,
         drain: global___Drain | None = ...,
         shutdown: global___Shutdown | None = ...,
+        release_session: global___ReleaseSession | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["cancel_execution", b"cancel_execution", "credit_grant", b"credit_grant", "drain", b"drain", "load_stage", b"load_stage", "message", b"message", "prove_stage", b"prove_stage", "release_stage", b"release_stage", "shutdown", b"shutdown", "welcome", b"welcome"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["cancel_execution", b"cancel_execution", "credit_grant", b"credit_grant", "drain", b"drain", "load_stage", b"load_stage", "message", b"message", "prove_stage", b"prove_stage", "release_stage", b"release_stage", "shutdown", b"shutdown", "welcome", b"welcome"]) -> None: ...
-    def WhichOneof(self, oneof_group: typing.Literal["message", b"message"]) -> typing.Literal["welcome", "load_stage", "prove_stage", "release_stage", "cancel_execution", "credit_grant", "drain", "shutdown"] | None: ...
+    def HasField(self, field_name: typing.Literal["cancel_execution", b"cancel_execution", "credit_grant", b"credit_grant", "drain", b"drain", "load_stage", b"load_stage", "message", b"message", "prove_stage", b"prove_stage", "release_session", b"release_session", "release_stage", b"release_stage", "shutdown", b"shutdown", "welcome", b"welcome"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["cancel_execution", b"cancel_execution", "credit_grant", b"credit_grant", "drain", b"drain", "load_stage", b"load_stage", "message", b"message", "prove_stage", b"prove_stage", "release_session", b"release_session", "release_stage", b"release_stage", "shutdown", b"shutdown", "welcome", b"welcome"]) -> None: ...
+    def WhichOneof(self, oneof_group: typing.Literal["message", b"message"]) -> typing.Literal["welcome", "load_stage", "prove_stage", "release_stage", "cancel_execution", "credit_grant", "drain", "shutdown", "release_session"] | None: ...
 
 global___AttachResponse = AttachResponse
 
@@ -432,6 +444,10 @@ class LoadStage(google.protobuf.message.Message):
     RESIDENT_BYTES_FIELD_NUMBER: builtins.int
     LOAD_PEAK_BYTES_FIELD_NUMBER: builtins.int
     CONCURRENCY_FIELD_NUMBER: builtins.int
+    CORES_FIELD_NUMBER: builtins.int
+    REALTIME_FIELD_NUMBER: builtins.int
+    HANG_TIMEOUT_FIELD_NUMBER: builtins.int
+    PER_REQUEST_BYTES_FIELD_NUMBER: builtins.int
     stage_id: builtins.str
     """Required. Stage id from the plan."""
     executor: builtins.str
@@ -454,6 +470,8 @@ class LoadStage(google.protobuf.message.Message):
     """Required. Bytes that it may reach while loading."""
     concurrency: builtins.int
     """Required. Executions that may hold the lane at once."""
+    per_request_bytes: builtins.int
+    """Bytes that each running request may add."""
     @property
     def files(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___ArtifactFile]:
         """Files of the artifact."""
@@ -465,6 +483,20 @@ class LoadStage(google.protobuf.message.Message):
     @property
     def outputs(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[stagewire.v1.tensor_pb2.PortType]:
         """Output ports."""
+
+    @property
+    def cores(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.int]:
+        """Hardware threads of the machine, by the operating system's numbers, that the stage's own threads keep to;
+        empty for any.
+        """
+
+    @property
+    def realtime(self) -> global___RealtimePace:
+        """Makes executions take turns; absent where they compute side by side."""
+
+    @property
+    def hang_timeout(self) -> google.protobuf.duration_pb2.Duration:
+        """Time without a step after which the stage counts as hung; absent for any."""
 
     def __init__(
         self,
@@ -483,10 +515,37 @@ class LoadStage(google.protobuf.message.Message):
         resident_bytes: builtins.int = ...,
         load_peak_bytes: builtins.int = ...,
         concurrency: builtins.int = ...,
+        cores: collections.abc.Iterable[builtins.int] | None = ...,
+        realtime: global___RealtimePace | None = ...,
+        hang_timeout: google.protobuf.duration_pb2.Duration | None = ...,
+        per_request_bytes: builtins.int = ...,
     ) -> None: ...
-    def ClearField(self, field_name: typing.Literal["artifact_format", b"artifact_format", "artifact_root", b"artifact_root", "concurrency", b"concurrency", "device", b"device", "executor", b"executor", "files", b"files", "function", b"function", "inputs", b"inputs", "load_peak_bytes", b"load_peak_bytes", "options_json", b"options_json", "outputs", b"outputs", "resident_bytes", b"resident_bytes", "stage_id", b"stage_id", "thread_count", b"thread_count"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["hang_timeout", b"hang_timeout", "realtime", b"realtime"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["artifact_format", b"artifact_format", "artifact_root", b"artifact_root", "concurrency", b"concurrency", "cores", b"cores", "device", b"device", "executor", b"executor", "files", b"files", "function", b"function", "hang_timeout", b"hang_timeout", "inputs", b"inputs", "load_peak_bytes", b"load_peak_bytes", "options_json", b"options_json", "outputs", b"outputs", "per_request_bytes", b"per_request_bytes", "realtime", b"realtime", "resident_bytes", b"resident_bytes", "stage_id", b"stage_id", "thread_count", b"thread_count"]) -> None: ...
 
 global___LoadStage = LoadStage
+
+@typing.final
+class RealtimePace(google.protobuf.message.Message):
+    """Says that executions of a stage take turns by what their listeners still have to play."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    PORT_FIELD_NUMBER: builtins.int
+    PER_SECOND_FIELD_NUMBER: builtins.int
+    port: builtins.str
+    """Required. Output port that is played while it is made."""
+    per_second: builtins.float
+    """Required. Elements of its first dimension, or items where that is fixed, that a listener uses up in a second."""
+    def __init__(
+        self,
+        *,
+        port: builtins.str = ...,
+        per_second: builtins.float = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["per_second", b"per_second", "port", b"port"]) -> None: ...
+
+global___RealtimePace = RealtimePace
 
 @typing.final
 class ArtifactFile(google.protobuf.message.Message):
@@ -546,10 +605,16 @@ class StageLoaded(google.protobuf.message.Message):
     MEASURED_BYTES_FIELD_NUMBER: builtins.int
     DURATION_FIELD_NUMBER: builtins.int
     THREAD_SETTINGS_FIELD_NUMBER: builtins.int
+    ANONYMOUS_BEFORE_BYTES_FIELD_NUMBER: builtins.int
+    ANONYMOUS_AFTER_BYTES_FIELD_NUMBER: builtins.int
     stage_id: builtins.str
     """Stage id of the LoadStage."""
     measured_bytes: builtins.int
     """Anonymous and file bytes that the load added to the process."""
+    anonymous_before_bytes: builtins.int
+    """Anonymous bytes of the process before the load; absent where they are not told apart."""
+    anonymous_after_bytes: builtins.int
+    """Anonymous bytes of the process after the load."""
     @property
     def duration(self) -> google.protobuf.duration_pb2.Duration:
         """Time that the load took."""
@@ -565,9 +630,15 @@ class StageLoaded(google.protobuf.message.Message):
         measured_bytes: builtins.int = ...,
         duration: google.protobuf.duration_pb2.Duration | None = ...,
         thread_settings: collections.abc.Iterable[stagewire.v1.capability_pb2.ThreadSetting] | None = ...,
+        anonymous_before_bytes: builtins.int | None = ...,
+        anonymous_after_bytes: builtins.int | None = ...,
     ) -> None: ...
-    def HasField(self, field_name: typing.Literal["duration", b"duration"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["duration", b"duration", "measured_bytes", b"measured_bytes", "stage_id", b"stage_id", "thread_settings", b"thread_settings"]) -> None: ...
+    def HasField(self, field_name: typing.Literal["_anonymous_after_bytes", b"_anonymous_after_bytes", "_anonymous_before_bytes", b"_anonymous_before_bytes", "anonymous_after_bytes", b"anonymous_after_bytes", "anonymous_before_bytes", b"anonymous_before_bytes", "duration", b"duration"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_anonymous_after_bytes", b"_anonymous_after_bytes", "_anonymous_before_bytes", b"_anonymous_before_bytes", "anonymous_after_bytes", b"anonymous_after_bytes", "anonymous_before_bytes", b"anonymous_before_bytes", "duration", b"duration", "measured_bytes", b"measured_bytes", "stage_id", b"stage_id", "thread_settings", b"thread_settings"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_anonymous_after_bytes", b"_anonymous_after_bytes"]) -> typing.Literal["anonymous_after_bytes"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_anonymous_before_bytes", b"_anonymous_before_bytes"]) -> typing.Literal["anonymous_before_bytes"] | None: ...
 
 global___StageLoaded = StageLoaded
 
@@ -667,6 +738,46 @@ class StageReleased(google.protobuf.message.Message):
 global___StageReleased = StageReleased
 
 @typing.final
+class ReleaseSession(google.protobuf.message.Message):
+    """Asks a worker to drop what its stages keep for one session."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: builtins.int
+    session_id: builtins.str
+    """Required. The session."""
+    def __init__(
+        self,
+        *,
+        session_id: builtins.str = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["session_id", b"session_id"]) -> None: ...
+
+global___ReleaseSession = ReleaseSession
+
+@typing.final
+class SessionReleased(google.protobuf.message.Message):
+    """Reports that no stage keeps anything of a session any more."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: builtins.int
+    STAGES_FIELD_NUMBER: builtins.int
+    session_id: builtins.str
+    """Session of the ReleaseSession."""
+    stages: builtins.int
+    """Stages that had kept something."""
+    def __init__(
+        self,
+        *,
+        session_id: builtins.str = ...,
+        stages: builtins.int = ...,
+    ) -> None: ...
+    def ClearField(self, field_name: typing.Literal["session_id", b"session_id", "stages", b"stages"]) -> None: ...
+
+global___SessionReleased = SessionReleased
+
+@typing.final
 class StartExecution(google.protobuf.message.Message):
     """Starts one execution of a loaded stage."""
 
@@ -676,10 +787,13 @@ class StartExecution(google.protobuf.message.Message):
     TIME_LEFT_FIELD_NUMBER: builtins.int
     CREDITS_FIELD_NUMBER: builtins.int
     TRACE_ID_FIELD_NUMBER: builtins.int
+    SESSION_ID_FIELD_NUMBER: builtins.int
     stage_id: builtins.str
     """Required. Stage id from the plan."""
     trace_id: builtins.str
     """Trace of the request, for logs."""
+    session_id: builtins.str
+    """Session of the request; empty for none."""
     @property
     def time_left(self) -> google.protobuf.duration_pb2.Duration:
         """Time left until the deadline; absent when there is none."""
@@ -695,9 +809,10 @@ class StartExecution(google.protobuf.message.Message):
         time_left: google.protobuf.duration_pb2.Duration | None = ...,
         credits: collections.abc.Iterable[global___CreditGrant] | None = ...,
         trace_id: builtins.str = ...,
+        session_id: builtins.str = ...,
     ) -> None: ...
     def HasField(self, field_name: typing.Literal["time_left", b"time_left"]) -> builtins.bool: ...
-    def ClearField(self, field_name: typing.Literal["credits", b"credits", "stage_id", b"stage_id", "time_left", b"time_left", "trace_id", b"trace_id"]) -> None: ...
+    def ClearField(self, field_name: typing.Literal["credits", b"credits", "session_id", b"session_id", "stage_id", b"stage_id", "time_left", b"time_left", "trace_id", b"trace_id"]) -> None: ...
 
 global___StartExecution = StartExecution
 

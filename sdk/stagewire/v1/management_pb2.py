@@ -23,23 +23,32 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from stagewire.v1 import capability_pb2 as stagewire_dot_v1_dot_capability__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dstagewire/v1/management.proto\x12\x0cstagewire.v1\x1a\x1egoogle/protobuf/duration.proto\"C\n\x0fShutdownRequest\x12\x30\n\rdrain_timeout\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\",\n\x10ShutdownResponse\x12\x18\n\x10running_requests\x18\x01 \x01(\r\")\n\x14RestartWorkerRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\"\x17\n\x15RestartWorkerResponse2\xb8\x01\n\x11ManagementService\x12I\n\x08Shutdown\x12\x1d.stagewire.v1.ShutdownRequest\x1a\x1e.stagewire.v1.ShutdownResponse\x12X\n\rRestartWorker\x12\".stagewire.v1.RestartWorkerRequest\x1a#.stagewire.v1.RestartWorkerResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dstagewire/v1/management.proto\x12\x0cstagewire.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dstagewire/v1/capability.proto\"C\n\x0fShutdownRequest\x12\x30\n\rdrain_timeout\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\",\n\x10ShutdownResponse\x12\x18\n\x10running_requests\x18\x01 \x01(\r\")\n\x14RestartWorkerRequest\x12\x11\n\tworker_id\x18\x01 \x01(\t\"\x17\n\x15RestartWorkerResponse\"\x16\n\x14ListProcessesRequest\"\xc0\x01\n\x15ListProcessesResponse\x12\x32\n\x0b\x63oordinator\x18\x01 \x01(\x0b\x32\x1d.stagewire.v1.ProcessIdentity\x12\"\n\x1a\x63oordinator_reserved_bytes\x18\x02 \x01(\x04\x12!\n\x19\x63oordinator_request_bytes\x18\x03 \x01(\x04\x12,\n\x07workers\x18\x04 \x03(\x0b\x32\x1b.stagewire.v1.WorkerProcess\"\xc5\x01\n\rWorkerProcess\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12.\n\x07process\x18\x02 \x01(\x0b\x32\x1d.stagewire.v1.ProcessIdentity\x12\x13\n\x0bincarnation\x18\x03 \x01(\x04\x12\x16\n\x0ereserved_bytes\x18\x04 \x01(\x04\x12\x15\n\rrequest_bytes\x18\x05 \x01(\x04\x12-\n\x06stages\x18\x06 \x03(\x0b\x32\x1d.stagewire.v1.StageOccupation\"\xc5\x01\n\x0fStageOccupation\x12\x10\n\x08stage_id\x18\x01 \x01(\t\x12\x13\n\x0b\x61rtifact_id\x18\x02 \x01(\t\x12\r\n\x05\x66iles\x18\x03 \x03(\t\x12#\n\x16\x61nonymous_before_bytes\x18\x04 \x01(\x04H\x00\x88\x01\x01\x12\"\n\x15\x61nonymous_after_bytes\x18\x05 \x01(\x04H\x01\x88\x01\x01\x42\x19\n\x17_anonymous_before_bytesB\x18\n\x16_anonymous_after_bytes2\x92\x02\n\x11ManagementService\x12I\n\x08Shutdown\x12\x1d.stagewire.v1.ShutdownRequest\x1a\x1e.stagewire.v1.ShutdownResponse\x12X\n\rRestartWorker\x12\".stagewire.v1.RestartWorkerRequest\x1a#.stagewire.v1.RestartWorkerResponse\x12X\n\rListProcesses\x12\".stagewire.v1.ListProcessesRequest\x1a#.stagewire.v1.ListProcessesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'stagewire.v1.management_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SHUTDOWNREQUEST']._serialized_start=79
-  _globals['_SHUTDOWNREQUEST']._serialized_end=146
-  _globals['_SHUTDOWNRESPONSE']._serialized_start=148
-  _globals['_SHUTDOWNRESPONSE']._serialized_end=192
-  _globals['_RESTARTWORKERREQUEST']._serialized_start=194
-  _globals['_RESTARTWORKERREQUEST']._serialized_end=235
-  _globals['_RESTARTWORKERRESPONSE']._serialized_start=237
-  _globals['_RESTARTWORKERRESPONSE']._serialized_end=260
-  _globals['_MANAGEMENTSERVICE']._serialized_start=263
-  _globals['_MANAGEMENTSERVICE']._serialized_end=447
+  _globals['_SHUTDOWNREQUEST']._serialized_start=110
+  _globals['_SHUTDOWNREQUEST']._serialized_end=177
+  _globals['_SHUTDOWNRESPONSE']._serialized_start=179
+  _globals['_SHUTDOWNRESPONSE']._serialized_end=223
+  _globals['_RESTARTWORKERREQUEST']._serialized_start=225
+  _globals['_RESTARTWORKERREQUEST']._serialized_end=266
+  _globals['_RESTARTWORKERRESPONSE']._serialized_start=268
+  _globals['_RESTARTWORKERRESPONSE']._serialized_end=291
+  _globals['_LISTPROCESSESREQUEST']._serialized_start=293
+  _globals['_LISTPROCESSESREQUEST']._serialized_end=315
+  _globals['_LISTPROCESSESRESPONSE']._serialized_start=318
+  _globals['_LISTPROCESSESRESPONSE']._serialized_end=510
+  _globals['_WORKERPROCESS']._serialized_start=513
+  _globals['_WORKERPROCESS']._serialized_end=710
+  _globals['_STAGEOCCUPATION']._serialized_start=713
+  _globals['_STAGEOCCUPATION']._serialized_end=910
+  _globals['_MANAGEMENTSERVICE']._serialized_start=913
+  _globals['_MANAGEMENTSERVICE']._serialized_end=1187
 # @@protoc_insertion_point(module_scope)

@@ -4,9 +4,12 @@ isort:skip_file
 What operators speak, on a listener and with a token of its own."""
 
 import builtins
+import collections.abc
 import google.protobuf.descriptor
 import google.protobuf.duration_pb2
+import google.protobuf.internal.containers
 import google.protobuf.message
+import stagewire.v1.capability_pb2
 import typing
 
 DESCRIPTOR: google.protobuf.descriptor.FileDescriptor
@@ -79,3 +82,134 @@ class RestartWorkerResponse(google.protobuf.message.Message):
     ) -> None: ...
 
 global___RestartWorkerResponse = RestartWorkerResponse
+
+@typing.final
+class ListProcessesRequest(google.protobuf.message.Message):
+    """Asks which processes run now."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+
+global___ListProcessesRequest = ListProcessesRequest
+
+@typing.final
+class ListProcessesResponse(google.protobuf.message.Message):
+    """Names the processes that run now."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    COORDINATOR_FIELD_NUMBER: builtins.int
+    COORDINATOR_RESERVED_BYTES_FIELD_NUMBER: builtins.int
+    COORDINATOR_REQUEST_BYTES_FIELD_NUMBER: builtins.int
+    WORKERS_FIELD_NUMBER: builtins.int
+    coordinator_reserved_bytes: builtins.int
+    """Bytes that are reserved for its own process, items under way included."""
+    coordinator_request_bytes: builtins.int
+    """Those of them that are kept for items under way."""
+    @property
+    def coordinator(self) -> stagewire.v1.capability_pb2.ProcessIdentity:
+        """The coordinator itself."""
+
+    @property
+    def workers(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___WorkerProcess]:
+        """Each worker that has a process."""
+
+    def __init__(
+        self,
+        *,
+        coordinator: stagewire.v1.capability_pb2.ProcessIdentity | None = ...,
+        coordinator_reserved_bytes: builtins.int = ...,
+        coordinator_request_bytes: builtins.int = ...,
+        workers: collections.abc.Iterable[global___WorkerProcess] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["coordinator", b"coordinator"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["coordinator", b"coordinator", "coordinator_request_bytes", b"coordinator_request_bytes", "coordinator_reserved_bytes", b"coordinator_reserved_bytes", "workers", b"workers"]) -> None: ...
+
+global___ListProcessesResponse = ListProcessesResponse
+
+@typing.final
+class WorkerProcess(google.protobuf.message.Message):
+    """The process of one worker. What it started itself is not listed."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    WORKER_ID_FIELD_NUMBER: builtins.int
+    PROCESS_FIELD_NUMBER: builtins.int
+    INCARNATION_FIELD_NUMBER: builtins.int
+    RESERVED_BYTES_FIELD_NUMBER: builtins.int
+    REQUEST_BYTES_FIELD_NUMBER: builtins.int
+    STAGES_FIELD_NUMBER: builtins.int
+    worker_id: builtins.str
+    """Name in the plan."""
+    incarnation: builtins.int
+    """Number of this life of the worker."""
+    reserved_bytes: builtins.int
+    """Bytes that are reserved for the process and its stages outside loads."""
+    request_bytes: builtins.int
+    """Those of them that are kept for requests."""
+    @property
+    def process(self) -> stagewire.v1.capability_pb2.ProcessIdentity:
+        """Which process it is; on Linux it was created so many clock ticks after the machine started."""
+
+    @property
+    def stages(self) -> google.protobuf.internal.containers.RepeatedCompositeFieldContainer[global___StageOccupation]:
+        """Stages that are ready in it."""
+
+    def __init__(
+        self,
+        *,
+        worker_id: builtins.str = ...,
+        process: stagewire.v1.capability_pb2.ProcessIdentity | None = ...,
+        incarnation: builtins.int = ...,
+        reserved_bytes: builtins.int = ...,
+        request_bytes: builtins.int = ...,
+        stages: collections.abc.Iterable[global___StageOccupation] | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["process", b"process"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["incarnation", b"incarnation", "process", b"process", "request_bytes", b"request_bytes", "reserved_bytes", b"reserved_bytes", "stages", b"stages", "worker_id", b"worker_id"]) -> None: ...
+
+global___WorkerProcess = WorkerProcess
+
+@typing.final
+class StageOccupation(google.protobuf.message.Message):
+    """What one stage brought into the process of its worker."""
+
+    DESCRIPTOR: google.protobuf.descriptor.Descriptor
+
+    STAGE_ID_FIELD_NUMBER: builtins.int
+    ARTIFACT_ID_FIELD_NUMBER: builtins.int
+    FILES_FIELD_NUMBER: builtins.int
+    ANONYMOUS_BEFORE_BYTES_FIELD_NUMBER: builtins.int
+    ANONYMOUS_AFTER_BYTES_FIELD_NUMBER: builtins.int
+    stage_id: builtins.str
+    """Stage id from the plan."""
+    artifact_id: builtins.str
+    """Name of its artifact; empty for a stage without one."""
+    anonymous_before_bytes: builtins.int
+    """Anonymous bytes of the process before the load of this stage; absent when its worker did not say."""
+    anonymous_after_bytes: builtins.int
+    """Anonymous bytes of the process after that load."""
+    @property
+    def files(self) -> google.protobuf.internal.containers.RepeatedScalarFieldContainer[builtins.str]:
+        """Paths of the files of the artifact."""
+
+    def __init__(
+        self,
+        *,
+        stage_id: builtins.str = ...,
+        artifact_id: builtins.str = ...,
+        files: collections.abc.Iterable[builtins.str] | None = ...,
+        anonymous_before_bytes: builtins.int | None = ...,
+        anonymous_after_bytes: builtins.int | None = ...,
+    ) -> None: ...
+    def HasField(self, field_name: typing.Literal["_anonymous_after_bytes", b"_anonymous_after_bytes", "_anonymous_before_bytes", b"_anonymous_before_bytes", "anonymous_after_bytes", b"anonymous_after_bytes", "anonymous_before_bytes", b"anonymous_before_bytes"]) -> builtins.bool: ...
+    def ClearField(self, field_name: typing.Literal["_anonymous_after_bytes", b"_anonymous_after_bytes", "_anonymous_before_bytes", b"_anonymous_before_bytes", "anonymous_after_bytes", b"anonymous_after_bytes", "anonymous_before_bytes", b"anonymous_before_bytes", "artifact_id", b"artifact_id", "files", b"files", "stage_id", b"stage_id"]) -> None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_anonymous_after_bytes", b"_anonymous_after_bytes"]) -> typing.Literal["anonymous_after_bytes"] | None: ...
+    @typing.overload
+    def WhichOneof(self, oneof_group: typing.Literal["_anonymous_before_bytes", b"_anonymous_before_bytes"]) -> typing.Literal["anonymous_before_bytes"] | None: ...
+
+global___StageOccupation = StageOccupation

@@ -45,6 +45,11 @@ class ManagementServiceStub(object):
                 request_serializer=stagewire_dot_v1_dot_management__pb2.RestartWorkerRequest.SerializeToString,
                 response_deserializer=stagewire_dot_v1_dot_management__pb2.RestartWorkerResponse.FromString,
                 _registered_method=True)
+        self.ListProcesses = channel.unary_unary(
+                '/stagewire.v1.ManagementService/ListProcesses',
+                request_serializer=stagewire_dot_v1_dot_management__pb2.ListProcessesRequest.SerializeToString,
+                response_deserializer=stagewire_dot_v1_dot_management__pb2.ListProcessesResponse.FromString,
+                _registered_method=True)
 
 
 class ManagementServiceServicer(object):
@@ -67,6 +72,13 @@ class ManagementServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListProcesses(self, request, context):
+        """Names the processes that run now, with what is reserved for them and what they loaded.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ManagementServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -79,6 +91,11 @@ def add_ManagementServiceServicer_to_server(servicer, server):
                     servicer.RestartWorker,
                     request_deserializer=stagewire_dot_v1_dot_management__pb2.RestartWorkerRequest.FromString,
                     response_serializer=stagewire_dot_v1_dot_management__pb2.RestartWorkerResponse.SerializeToString,
+            ),
+            'ListProcesses': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListProcesses,
+                    request_deserializer=stagewire_dot_v1_dot_management__pb2.ListProcessesRequest.FromString,
+                    response_serializer=stagewire_dot_v1_dot_management__pb2.ListProcessesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -136,6 +153,33 @@ class ManagementService(object):
             '/stagewire.v1.ManagementService/RestartWorker',
             stagewire_dot_v1_dot_management__pb2.RestartWorkerRequest.SerializeToString,
             stagewire_dot_v1_dot_management__pb2.RestartWorkerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListProcesses(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/stagewire.v1.ManagementService/ListProcesses',
+            stagewire_dot_v1_dot_management__pb2.ListProcessesRequest.SerializeToString,
+            stagewire_dot_v1_dot_management__pb2.ListProcessesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -62,6 +62,14 @@ class _DataTypeEnumTypeWrapper(google.protobuf.internal.enum_type_wrapper._EnumT
     """UTF-8 text of any length."""
     DATA_TYPE_BYTES: _DataType.ValueType  # 15
     """Bytes of any length."""
+    DATA_TYPE_FLOAT8_E4M3FN: _DataType.ValueType  # 16
+    """Float of 8 bits: sign, 4 bits of exponent (bias 7), 3 of mantissa; NaN but no infinity, up to 448."""
+    DATA_TYPE_FLOAT8_E5M2: _DataType.ValueType  # 17
+    """Float of 8 bits: the upper half of IEEE 754 binary16."""
+    DATA_TYPE_INT4: _DataType.ValueType  # 18
+    """Signed, 4 bits in two's complement, two to a byte."""
+    DATA_TYPE_UINT4: _DataType.ValueType  # 19
+    """Unsigned, 4 bits, two to a byte."""
 
 class DataType(_DataType, metaclass=_DataTypeEnumTypeWrapper):
     """Element types."""
@@ -98,6 +106,14 @@ DATA_TYPE_UTF8: DataType.ValueType  # 14
 """UTF-8 text of any length."""
 DATA_TYPE_BYTES: DataType.ValueType  # 15
 """Bytes of any length."""
+DATA_TYPE_FLOAT8_E4M3FN: DataType.ValueType  # 16
+"""Float of 8 bits: sign, 4 bits of exponent (bias 7), 3 of mantissa; NaN but no infinity, up to 448."""
+DATA_TYPE_FLOAT8_E5M2: DataType.ValueType  # 17
+"""Float of 8 bits: the upper half of IEEE 754 binary16."""
+DATA_TYPE_INT4: DataType.ValueType  # 18
+"""Signed, 4 bits in two's complement, two to a byte."""
+DATA_TYPE_UINT4: DataType.ValueType  # 19
+"""Unsigned, 4 bits, two to a byte."""
 global___DataType = DataType
 
 @typing.final
@@ -159,7 +175,9 @@ class TensorDescriptor(google.protobuf.message.Message):
     """Name, element type, shape and byte size of a tensor, without its bytes.
 
     Elements are little-endian and in row-major order. A string element is its length as an unsigned
-    32-bit integer followed by that many bytes.
+    32-bit integer followed by that many bytes. Elements of four bits are packed two to a byte over the
+    whole tensor, whatever its shape: of each two the first stands in the low half of the byte. When
+    their number is odd, the high half of the last byte is zero.
     """
 
     DESCRIPTOR: google.protobuf.descriptor.Descriptor
