@@ -3,38 +3,29 @@
 import asyncio
 import itertools
 import secrets
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from coordinator.facts.ids import ExecutionId, PipelineId, RequestId, StageId
-from coordinator.pipeline.hosted_stage import HostedStage
+from coordinator.gateway.incarnation import Attached
+from coordinator.pipeline.known_ids import KnownIds
 from coordinator.pipeline.request import RunningRequest
+from coordinator.pipeline.session_keeper import Hosts, SessionKeeper
+from coordinator.pipeline.sessions import Session
 from coordinator.pipeline.sink import OutputSink
+from coordinator.pipeline.suspects import Suspects
 from coordinator.pipeline.topology import Topology
 from stagewire.errors import (
     FieldInvalidError,
     LaneFullError,
     PipelineUnknownError,
-    RequestDuplicateError,
     ShuttingDownError,
     StageError,
 )
-from stagewire.limits import ID_PATTERN, REMEMBERED_REQUESTS, REQUESTS, matches_id
+from stagewire.limits import ID_PATTERN, REQUESTS, matches_id
 
 _RETRY_MS = 200
-
-
-class Hosts(Protocol):
-    """Where the stages are at the moment."""
-
-    def host_of(self, stage: StageId) -> HostedStage:
-        """Returns the host of a ready stage.
-
-        Raises:
-            StageError: the stage is starting, failed or was never placed.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +49,10 @@ class Engine:
         self._lanes = lanes
         self._hosts = hosts
         self._running: dict[RequestId, RunningRequest] = {}
-        self._remembered: OrderedDict[RequestId, None] = OrderedDict()
+        self._ids = KnownIds()
+        self.sessions = SessionKeeper(hosts, self._running)
         self._lane_use: Counter[StageId] = Counter()
+        self._suspects = Suspects()
         self._execution_ids = itertools.count(1)
         self._is_draining = False
         self._watchers: set[asyncio.Task[None]] = set()
@@ -77,21 +70,20 @@ class Engine:
         request_id: str = "",
         timeout_seconds: float | None = None,
         outputs: Iterable[str] = (),
+        session_id: str = "",
+        attempt: int = 1,
+        is_idempotent: bool = False,
     ) -> RunningRequest:
         """Admits a request, or refuses it before anything starts.
 
         Raises:
             StageError: the pipeline or an output is unknown, a stage is not ready, a lane is full,
-                the id was used, or the coordinator is stopping.
+                the id was used, the session cannot be, or the coordinator is stopping.
         """
-        if self._is_draining:
-            raise ShuttingDownError("the coordinator is stopping; it takes no new requests")
-        topology = self.topologies.get(PipelineId(pipeline))
-        if topology is None:
-            raise PipelineUnknownError(
-                f"there is no pipeline of that name; the plan has {', '.join(self.topologies)}"
-            )
-        identity = self._admit_id(request_id)
+        topology = self._topology(pipeline)
+        identity = self._admit_id(request_id, attempt, is_idempotent)
+        session = self.sessions.find(session_id, topology.pipeline)
+        self._suspects.admit(identity, self._running)
         wanted = self._wanted(topology, outputs)
         hosts = {stage: self._hosts.host_of(stage) for stage in topology.stages}
         self._admit_lanes(topology)
@@ -107,13 +99,28 @@ class Engine:
             sink,
             timeout_seconds=timeout_seconds,
             wanted=wanted,
+            suspects=self._suspects,
+            session_id=session_id,
         )
         self._running[identity] = request
+        self._ids.begin(identity, attempt)
+        if session is not None:
+            self.sessions.begin(session, request)
         self._lane_use.update(topology.stages)
         watcher = asyncio.create_task(self._forget_when_settled(request))
         self._watchers.add(watcher)
         watcher.add_done_callback(self._watchers.discard)
         return request
+
+    def open_session(self, pipeline: str, idle_seconds: float | None) -> Session[Attached]:
+        """Opens a session: state that the stages of a pipeline keep between requests.
+
+        Raises:
+            StageError: the pipeline is unknown, a stage is not ready, the time is none, too many
+                sessions are open, or the coordinator is stopping.
+        """
+        topology = self._topology(pipeline)
+        return self.sessions.open(topology.pipeline, topology.stages, idle_seconds)
 
     async def drain(self, timeout_seconds: float) -> int:
         """Admits nothing new and waits for what runs; returns how many requests were cut short."""
@@ -130,14 +137,23 @@ class Engine:
         for request in list(self._running.values()):
             request.fail(error)
 
-    def _admit_id(self, request_id: str) -> RequestId:
+    def _topology(self, pipeline: str) -> Topology:
+        if self._is_draining:
+            raise ShuttingDownError("the coordinator is stopping; it takes no new requests")
+        topology = self.topologies.get(PipelineId(pipeline))
+        if topology is None:
+            raise PipelineUnknownError(
+                f"there is no pipeline of that name; the plan has {', '.join(self.topologies)}"
+            )
+        return topology
+
+    def _admit_id(self, request_id: str, attempt: int, is_idempotent: bool) -> RequestId:
         if not request_id:
             return RequestId(f"r-{secrets.token_hex(8)}")
         if not matches_id(request_id):
             raise FieldInvalidError(f"a request id must match {ID_PATTERN}")
         identity = RequestId(request_id)
-        if identity in self._running or identity in self._remembered:
-            raise RequestDuplicateError(f"request {request_id!r} was sent before", id=request_id)
+        self._ids.check(identity, attempt, is_idempotent=is_idempotent)
         return identity
 
     @staticmethod
@@ -170,7 +186,7 @@ class Engine:
     async def _forget_when_settled(self, request: RunningRequest) -> None:
         await request.settled
         del self._running[request.request_id]
+        if request.error is None:
+            self._suspects.clear(request.request_id)
         self._lane_use.subtract(request.topology.stages)
-        self._remembered[request.request_id] = None
-        if len(self._remembered) > REMEMBERED_REQUESTS:
-            self._remembered.popitem(last=False)
+        self._ids.end(request.request_id, has_failed=request.error is not None)

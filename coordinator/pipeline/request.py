@@ -9,6 +9,7 @@ from coordinator.facts.ids import ExecutionId, RequestId, StageId
 from coordinator.pipeline.flow import Flow
 from coordinator.pipeline.hosted_stage import HostedStage
 from coordinator.pipeline.sink import OutputSink
+from coordinator.pipeline.suspects import Suspects
 from coordinator.pipeline.topology import Endpoint, Topology
 from stagewire.chunks import payload_of
 from stagewire.errors import (
@@ -56,7 +57,12 @@ class StageRun:
         self.request.conclude(self, None)
 
     def failed(self, error: StageError) -> None:
-        """Takes a failure."""
+        """Takes a failure; of a worker that is lost, whether this request may be the cause."""
+        attached = self.host.attached
+        if error is attached.fence_reason:
+            error = self.request.suspects.judge(
+                self.request.request_id, error, attached.incarnation, attached.executed
+            )
         self.request.conclude(self, error)
 
     def cancelled(self, freed_bytes: int) -> None:
@@ -87,9 +93,13 @@ class RunningRequest:
         *,
         timeout_seconds: float | None,
         wanted: frozenset[str],
+        suspects: Suspects,
+        session_id: str = "",
     ) -> None:
         self.request_id = request_id
+        self.session_id = session_id
         self.topology = topology
+        self.suspects = suspects
         self.clock = Clock()
         self.freed_bytes = 0
         self.error: StageError | None = None
@@ -319,6 +329,7 @@ class RunningRequest:
             stage_id=run.host.stage_id,
             time_left=to_duration(left),
             trace_id=self.request_id,
+            session_id=self.session_id,
             credits=[
                 gateway_pb2.CreditGrant(
                     port=source.origin.port, items=WINDOW_ITEMS, size_bytes=WINDOW_BYTES

@@ -12,7 +12,7 @@ from grpc_reflection.v1alpha import reflection
 from coordinator.gateway.guard import Guard
 from coordinator.serve import operators, public
 from stagewire.channel import GenericRpcHandler, make_server
-from stagewire.errors import BindUnsafeError, StateHeldError
+from stagewire.errors import BindUnsafeError, FieldInvalidError, PortHeldError
 
 _HEALTH: Final = "grpc.health.v1.Health"
 _GRACE_SECONDS: Final = 0.5
@@ -23,7 +23,7 @@ class Listener:
     """One gRPC server on loopback, with its token."""
 
     def __init__(self, address: str, services: Mapping[str, GenericRpcHandler]) -> None:
-        self._wanted = check_loopback(address)
+        self._wanted = loopback_address(address)
         self.token = secrets.token_urlsafe(32)
         self.address = ""
         self._health = HealthServicer()
@@ -42,14 +42,12 @@ class Listener:
         """Binds and serves.
 
         Raises:
-            StateHeldError: the port is taken.
+            PortHeldError: the port is taken.
         """
         try:
             port = self._server.add_insecure_port(self._wanted)
         except RuntimeError as error:
-            raise StateHeldError(
-                f"{self._wanted} is taken by another program; stop it or choose another port"
-            ) from error
+            raise PortHeldError(f"{self._wanted} is taken by another program") from error
         self.address = f"{self._wanted.rsplit(':', 1)[0]}:{port}"
         await self._server.start()
 
@@ -74,22 +72,23 @@ def management_listener(address: str, service: operators.ManagementService) -> L
     return Listener(address, {operators.SERVICE: service.handler()})
 
 
-def check_loopback(address: str) -> str:
+def loopback_address(address: str) -> str:
     """Returns an address that only this machine reaches.
 
     Raises:
-        BindUnsafeError: it is not a literal loopback address with a port.
+        FieldInvalidError: it is not a literal address with a port.
+        BindUnsafeError: other machines could reach it.
     """
     host, _, port = address.rpartition(":")
     try:
-        is_loopback = ipaddress.ip_address(host.strip("[]")).is_loopback and (
-            port.isdigit() and int(port) <= _LAST_PORT
-        )
+        ip = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
-        is_loopback = False
-    if not is_loopback:
+        ip = None
+    if ip is None or not port.isdigit() or int(port) > _LAST_PORT:
+        raise FieldInvalidError(f"{address} is no address with a port, such as 127.0.0.1:5000")
+    if not ip.is_loopback:
         raise BindUnsafeError(
-            f"{address} is no loopback address with a port; other machines could connect."
-            " Listen on 127.0.0.1:PORT"
+            f"at {address} other machines could connect, and nothing protects the connection;"
+            " listen on 127.0.0.1:PORT"
         )
     return address

@@ -25,6 +25,9 @@ class Operations(Protocol):
             WorkerUnknownError: the plan has no such worker.
         """
 
+    def processes(self) -> pb.ListProcessesResponse:
+        """Returns the processes that run now."""
+
 
 class ManagementService:
     """The service of operators. Its calls raise; the guard around it answers with statuses."""
@@ -47,6 +50,11 @@ class ManagementService:
                     pb.RestartWorkerRequest.FromString,
                     pb.RestartWorkerResponse.SerializeToString,
                 ),
+                "ListProcesses": grpc.unary_unary_rpc_method_handler(
+                    self.list_processes,
+                    pb.ListProcessesRequest.FromString,
+                    pb.ListProcessesResponse.SerializeToString,
+                ),
             },
         )
 
@@ -63,3 +71,9 @@ class ManagementService:
         """Starts one worker again."""
         self._operations.restart_worker(WorkerId(request.worker_id))
         return pb.RestartWorkerResponse()
+
+    async def list_processes(
+        self, _request: pb.ListProcessesRequest, _context: ServicerContext
+    ) -> pb.ListProcessesResponse:
+        """Names the processes that run now."""
+        return self._operations.processes()

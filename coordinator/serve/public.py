@@ -17,6 +17,7 @@ from stagewire.errors import CancelledError, FieldInvalidError, MessageTooBigErr
 from stagewire.frame import read_message
 from stagewire.limits import CHUNK_BYTES, WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import coordinator_pb2 as pb
+from stagewire.wiretime import to_duration, to_seconds
 
 SERVICE: Final = "stagewire.v1.CoordinatorService"
 _OPEN_SECONDS: Final = 30.0
@@ -60,6 +61,21 @@ class CoordinatorService:
                     pb.WatchStateRequest.FromString,
                     pb.WatchStateResponse.SerializeToString,
                 ),
+                "OpenSession": grpc.unary_unary_rpc_method_handler(
+                    self.open_session,
+                    pb.OpenSessionRequest.FromString,
+                    pb.OpenSessionResponse.SerializeToString,
+                ),
+                "RenewSession": grpc.unary_unary_rpc_method_handler(
+                    self.renew_session,
+                    pb.RenewSessionRequest.FromString,
+                    pb.RenewSessionResponse.SerializeToString,
+                ),
+                "CloseSession": grpc.unary_unary_rpc_method_handler(
+                    self.close_session,
+                    pb.CloseSessionRequest.FromString,
+                    pb.CloseSessionResponse.SerializeToString,
+                ),
             },
         )
 
@@ -67,7 +83,7 @@ class CoordinatorService:
         """Runs a pipeline on one item a port."""
         request, payload = read_message(message, pb.RunRequest(), FieldInvalidError)
         sink = UnarySink()
-        running = self._open(request.open, sink, context)
+        running = await self._open(request.open, sink, context)
         sink.attach(running)
         try:
             for item in request.items:
@@ -86,7 +102,7 @@ class CoordinatorService:
         if not opened.HasField("open"):
             raise FieldInvalidError("the first message of Infer must be `open`")
         sink = StreamSink()
-        running = self._open(opened.open, sink, context)
+        running = await self._open(opened.open, sink, context)
         sink.put(self._accepted(running))
         reader = asyncio.create_task(_read(running, messages))
         try:
@@ -110,9 +126,37 @@ class CoordinatorService:
         async for state in self._states.changes():
             yield pb.WatchStateResponse(state=state)
 
-    def _open(
+    async def open_session(
+        self, request: pb.OpenSessionRequest, _context: ServicerContext
+    ) -> pb.OpenSessionResponse:
+        """Opens a session of a pipeline."""
+        has_time = request.HasField("idle_timeout")
+        session = self._engine.open_session(
+            request.pipeline, to_seconds(request.idle_timeout) if has_time else None
+        )
+        return pb.OpenSessionResponse(
+            session_id=session.session_id, lease=to_duration(session.lease_seconds)
+        )
+
+    async def renew_session(
+        self, request: pb.RenewSessionRequest, _context: ServicerContext
+    ) -> pb.RenewSessionResponse:
+        """Begins the lease of a session anew."""
+        session = self._engine.sessions.renew(request.session_id)
+        return pb.RenewSessionResponse(lease=to_duration(session.lease_seconds))
+
+    async def close_session(
+        self, request: pb.CloseSessionRequest, _context: ServicerContext
+    ) -> pb.CloseSessionResponse:
+        """Ends a session, here and in the workers."""
+        await self._engine.sessions.close(request.session_id)
+        return pb.CloseSessionResponse()
+
+    async def _open(
         self, opening: pb.InferOpen, sink: OutputSink, context: ServicerContext
     ) -> RunningRequest:
+        if opening.session_id:
+            await self._engine.sessions.wait_for_turn(opening.session_id)
         remaining = context.time_remaining()
         return self._engine.open(
             opening.pipeline,
@@ -120,6 +164,9 @@ class CoordinatorService:
             request_id=opening.request_id,
             timeout_seconds=None if remaining is None else float(remaining),
             outputs=opening.outputs,
+            session_id=opening.session_id,
+            attempt=opening.attempt or 1,
+            is_idempotent=opening.idempotent,
         )
 
     @staticmethod

@@ -98,7 +98,12 @@ class UnarySink:
         """Keeps one chunk; its credit goes back at once, what is kept has a limit of its own."""
         self._size_bytes += payload.nbytes
         if self._request is None or self._size_bytes > _ANSWER_BYTES:
-            self._fail(MessageTooBigError("the outputs are too large for one answer; use Infer"))
+            self._fail(
+                MessageTooBigError(
+                    f"the outputs exceed the {_ANSWER_BYTES} bytes of one answer; take them as they"
+                    " come, with `infer`"
+                )
+            )
             return
         self._kept.append((item, payload))
         self._unreturned[port] += payload.nbytes

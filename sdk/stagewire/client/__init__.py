@@ -1,4 +1,4 @@
-"""The client: run pipelines from Python, and read files as their inputs.
+"""The clients: run pipelines from Python, and read files as their inputs.
 
 Names are imported when first used, so that importing this package costs nothing.
 """
@@ -7,8 +7,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stagewire.client.call import Call, Output
+    from stagewire.client.async_call import AsyncCall
+    from stagewire.client.async_client import AsyncClient, connect_async
+    from stagewire.client.async_session import AsyncSession
+    from stagewire.client.call import Call
     from stagewire.client.client import Client, connect
+    from stagewire.client.core.dialogue import Output
     from stagewire.client.media import audio, image, text, write_wav
     from stagewire.client.receipt import (
         Grade,
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from stagewire.client.result import Result
+    from stagewire.client.session import Session
     from stagewire.client.state import (
         ConstraintState,
         CoordinatorState,
@@ -31,11 +36,16 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "call": ("Call", "Output"),
+    "async_call": ("AsyncCall",),
+    "async_client": ("AsyncClient", "connect_async"),
+    "async_session": ("AsyncSession",),
+    "call": ("Call",),
     "client": ("Client", "connect"),
+    "core.dialogue": ("Output",),
     "media": ("audio", "image", "text", "write_wav"),
     "receipt": ("Grade", "HopReceipt", "Receipt", "StageReceipt", "Table", "Verdict"),
     "result": ("Result",),
+    "session": ("Session",),
     "state": (
         "ConstraintState",
         "CoordinatorState",
@@ -50,6 +60,9 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AsyncCall",
+    "AsyncClient",
+    "AsyncSession",
     "Call",
     "Client",
     "ConstraintState",
@@ -63,6 +76,7 @@ __all__ = [
     "Receipt",
     "ReservationState",
     "Result",
+    "Session",
     "StageReceipt",
     "StageState",
     "Table",
@@ -70,6 +84,7 @@ __all__ = [
     "WorkerState",
     "audio",
     "connect",
+    "connect_async",
     "image",
     "text",
     "write_wav",

@@ -1,48 +1,30 @@
 """One `infer`: a request whose items go out and come in at the same time."""
 
+import random
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from functools import partial
 from types import TracebackType
 from typing import Any, TypeAlias
 
-import grpc
-import numpy as np
-from google.protobuf.message import DecodeError
-
-from stagewire import frame
+from stagewire.client.core.dialogue import Dialogue, Output, Steps
+from stagewire.client.core.requests import Order, Source, check_sendable, is_single
+from stagewire.client.core.retrying import Attempts
+from stagewire.client.deadline import Deadline
 from stagewire.client.given import Given
-from stagewire.client.incoming import Outputs, Window
-from stagewire.client.inputs import Inputs
-from stagewire.client.outcome import Outcome
-from stagewire.client.outgoing import Outgoing
-from stagewire.client.receipt import Receipt, from_message
-from stagewire.credit import Credit
+from stagewire.client.receipt import Receipt
 from stagewire.errors import (
     CancelledError,
     InternalFaultError,
-    PayloadCorruptError,
     StageError,
 )
-from stagewire.items import ReceivedItem
 from stagewire.tensor import Value
-from stagewire.v1 import coordinator_pb2 as pb
 
-Start: TypeAlias = Callable[[Iterator[bytes]], Any]
-"""Starts a call; what gRPC returns has no public type that can be cancelled, hence Any."""
-Source: TypeAlias = "Value | bool | int | float | np.generic | Iterable[Given]"
-"""Items of one input: a single value, or any iterable of values."""
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One item that came out."""
-
-    port: str
-    value: Value
-    sequence: int
+Start: TypeAlias = Callable[[Iterator[bytes], float | None], AbstractContextManager[Any]]
+"""Starts a call; the block gets its stream, which has no public type that can be cancelled, hence
+Any. What the call fails with comes out of the block as a `StageError`."""
 
 
 class Call:
@@ -55,40 +37,33 @@ class Call:
 
     def __init__(
         self,
-        start: Start,
-        opening: bytes,
+        order: Order,
         sources: Mapping[str, Source],
         *,
+        start: Start,
         typed: Callable[[str, Given], Value],
-        failure_of: Callable[[grpc.RpcError], StageError],
+        attempts: Attempts,
+        timeout: float | None,
     ) -> None:
+        self._order = order
+        self._sources = sources
         self._start = start
         self._typed = typed
-        self._failure_of = failure_of
-        self._sources = sources
-        self._outcome = Outcome()
-        self._outgoing = Outgoing(opening)
-        self._inputs = Inputs(self._outgoing, self._outcome)
-        self._outputs = Outputs()
-        self._windows: dict[str, Window] = {}
-        self._arrived: deque[tuple[Output, int]] = deque()
-        self._request_id: str | None = None
-        self._receipt: Receipt | None = None
+        self._attempts = attempts
+        self._timeout = timeout
+        self._changed = threading.Condition()
+        self._dialogue = Dialogue(order.opening(attempts.number))
         self._stream: Any = None  # see Start
         self._feeders: ThreadPoolExecutor | None = None
-        self._reader = threading.Thread(target=self._read, name="stagewire-call", daemon=True)
+        self._reader: threading.Thread | None = None
 
     def __enter__(self) -> "Call":
-        if self._stream is not None:
+        if self._reader is not None:
             raise RuntimeError("a call is entered once; ask the client for another")
-        self._stream = self._start(self._outgoing)
+        # Time counts from here: between `infer` and `with` the caller may do as it likes.
+        self._deadline = Deadline(self._timeout)
+        self._reader = threading.Thread(target=self._read_all, name="stagewire-call", daemon=True)
         self._reader.start()
-        if self._sources:
-            # A thread for each: a port that waits for credit must not hold up another one.
-            self._feeders = ThreadPoolExecutor(len(self._sources), "stagewire-feed")
-            for port, source in self._sources.items():
-                fed = self._feeders.submit(self._feed, port, source)
-                fed.add_done_callback(self._finish_feeding)
         return self
 
     def __exit__(
@@ -98,27 +73,21 @@ class Call:
         traceback: TracebackType | None,
     ) -> None:
         self.cancel()
-        self._reader.join()
-        if self._feeders is not None:
-            # Not waited for: an iterator of the caller may never answer again.
-            self._feeders.shutdown(wait=False, cancel_futures=True)
+        if self._reader is not None:
+            self._reader.join()
 
     def __iter__(self) -> "Call":
         return self
 
     def __next__(self) -> Output:
         self._check_entered()
-        with self._outcome.changed:
-            self._outcome.changed.wait_for(lambda: self._arrived or self._outcome.is_over)
-            if not self._arrived:
-                if self._outcome.failure is not None:
-                    raise self._outcome.failure
-                raise StopIteration
-            output, size_bytes = self._arrived.popleft()
-            due = self._windows[output.port].consume(size_bytes)
-        if due is not None:
-            credit = pb.OutputCredit(port=output.port, items=due.items, size_bytes=due.size_bytes)
-            self._outgoing.put_credit(pb.InferRequest(output_credit=credit).SerializeToString())
+        with self._changed:
+            self._changed.wait_for(lambda: self._dialogue.has_news)
+            output = self._dialogue.take()
+            # There may be credit to send.
+            self._changed.notify_all()
+        if output is None:
+            raise StopIteration
         return output
 
     def send(self, port: str, value: Given) -> None:
@@ -126,24 +95,30 @@ class Call:
 
         Raises:
             TensorMismatchError: the port cannot hold a number that was given.
-            FieldInvalidError: there is no such input, it has ended, or the value has no wire type.
+            FieldInvalidError: there is no such input, it has ended, the value has no wire type, or
+                the request is idempotent.
             StageError: the request failed.
         """
         self._check_entered()
-        self._inputs.send(port, self._typed(port, value))
+        check_sendable(self._order)
+        self._drive(self._dialogue.send(port, self._typed(port, value)))
 
     def end(self, port: str | None = None) -> None:
         """Says that nothing more follows on one input, or on each that `inputs` did not fill.
+
+        Those of an idempotent request end by themselves.
 
         Raises:
             FieldInvalidError: there is no such input.
             StageError: the request failed.
         """
         self._check_entered()
+        if self._order.is_idempotent:
+            return
         if port is not None:
-            self._inputs.end(port)
+            self._drive(self._dialogue.end(port))
         else:
-            self._inputs.end_all(but=frozenset(self._sources))
+            self._drive(self._dialogue.end_all(but=self._sources))
 
     def cancel(self) -> None:
         """Ends the request now; whoever waits for it gets a `CancelledError`."""
@@ -157,13 +132,11 @@ class Call:
             StageError: the request failed before.
         """
         self._check_entered()
-        with self._outcome.changed:
-            self._outcome.changed.wait_for(
-                lambda: self._request_id is not None or self._outcome.is_over
-            )
-            if self._request_id is None:
-                self._outcome.check()
-            return self._request_id or ""
+        with self._changed:
+            self._changed.wait_for(lambda: self._dialogue.is_opened)
+            if self._dialogue.request_id is None:
+                self._dialogue.check()
+            return self._dialogue.request_id or ""
 
     @property
     def receipt(self) -> Receipt:
@@ -172,100 +145,151 @@ class Call:
         Raises:
             StageError: the request failed.
         """
-        with self._outcome.changed:
-            if self._outcome.failure is not None:
-                raise self._outcome.failure
-            if self._receipt is None or self._arrived or not self._outcome.is_over:
+        with self._changed:
+            self._dialogue.check()
+            if self._dialogue.receipt is None or not self._dialogue.is_drained:
                 raise RuntimeError("the receipt comes after the last output; iterate to the end")
-            return self._receipt
+            return self._dialogue.receipt
+
+    @property
+    def attempts(self) -> int:
+        """How often the request was sent; more than once only when it is idempotent."""
+        return self._attempts.number
 
     def _check_entered(self) -> None:
-        if self._stream is None:
+        if self._reader is None:
             raise RuntimeError(
                 "a call starts when it is entered: `with client.infer(...) as call:`"
             )
 
+    def _drive(self, steps: Steps) -> None:
+        with self._changed:
+            try:
+                for is_ready in steps:
+                    self._changed.notify_all()
+                    self._changed.wait_for(is_ready)
+            finally:
+                steps.close()
+                self._changed.notify_all()
+
     def _settle(self, failure: BaseException | None) -> None:
-        self._outcome.settle(failure)
-        if failure is not None and self._stream is not None:
-            self._stream.cancel()
-        self._outgoing.close()
+        with self._changed:
+            self._dialogue.settle(failure)
+            stream = self._stream
+            self._changed.notify_all()
+        if failure is not None and stream is not None:
+            stream.cancel()
+
+    # --- attempts ---
+
+    def _read_all(self) -> None:
+        # Holds when the thread ends in a way that nobody foresaw: no one may wait for ever.
+        failure: BaseException | None = InternalFaultError("the reader of the call ended")
+        try:
+            while (failure := self._attempt()) is not None:
+                delay = self._next_attempt(failure)
+                if delay is None or self._wait_until_over(delay):
+                    return
+        finally:
+            self._settle(failure)
+            self._stop_feeding()
+
+    def _attempt(self) -> StageError | None:
+        """Carries one attempt to its end; returns how it failed."""
+        dialogue = self._dialogue
+        try:
+            messages = _Messages(dialogue, self._changed)
+            with self._start(messages, self._deadline.seconds_left()) as stream:
+                with self._changed:
+                    self._stream = stream
+                    is_cancelled = dialogue.is_over
+                if is_cancelled:
+                    stream.cancel()
+                self._begin_feeding(dialogue)
+                for message in stream:
+                    with self._changed:
+                        dialogue.accept(message)
+                        self._changed.notify_all()
+        except StageError as error:
+            return error
+        finally:
+            # Whatever else came out: what has not ended must not wait for a reader.
+            if self._stream is not None:
+                self._stream.cancel()
+        with self._changed:
+            dialogue.conclude()
+            self._changed.notify_all()
+        if dialogue.failure is None:
+            self._attempts.succeed()
+        return None
+
+    def _next_attempt(self, failure: StageError) -> float | None:
+        """Puts the next attempt in the place of a failed one; returns how long it must wait."""
+        with self._changed:
+            before = self._dialogue
+            if before.is_over or before.has_answered:
+                return None
+            delay = self._attempts.fail(failure, self._deadline.left(), random.random())
+            if delay is None:
+                return None
+            self._stream = None
+            self._dialogue = Dialogue(self._order.opening(self._attempts.number))
+            before.settle(failure)
+            self._changed.notify_all()
+        self._stop_feeding()
+        return delay
+
+    def _wait_until_over(self, seconds: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: self._dialogue.is_over, seconds)
 
     # --- inputs that were given at the start ---
 
-    def _feed(self, port: str, source: Source) -> None:
-        if isinstance(source, (str, bytes, np.ndarray, np.generic, bool, int, float)):
-            self.send(port, source)
-        else:
-            for value in source:
-                self.send(port, value)
-        self._inputs.end(port)
+    def _begin_feeding(self, dialogue: Dialogue) -> None:
+        # A thread for each: a port that waits for credit must not hold up another one.
+        jobs = [partial(self._feed, dialogue, *given) for given in self._sources.items()]
+        if self._order.is_idempotent:
+            jobs.append(partial(self._drive, dialogue.end_all(but=self._sources)))
+        if jobs:
+            self._feeders = ThreadPoolExecutor(len(jobs), "stagewire-feed")
+            for job in jobs:
+                fed = self._feeders.submit(job)
+                fed.add_done_callback(partial(self._finish_feeding, dialogue))
 
-    def _finish_feeding(self, fed: "Future[None]") -> None:
+    def _feed(self, dialogue: Dialogue, port: str, source: Source) -> None:
+        # What is no single value is an iterable, or its first use says that it is neither.
+        values: Any = (source,) if is_single(source) else source
+        for value in values:
+            self._drive(dialogue.send(port, self._typed(port, value)))
+        self._drive(dialogue.end(port))
+
+    def _finish_feeding(self, dialogue: Dialogue, fed: "Future[None]") -> None:
         failure = None if fed.cancelled() else fed.exception()
-        if failure is not None:
+        if failure is not None and dialogue is self._dialogue:
             self._settle(failure)
 
-    # --- the reader ---
+    def _stop_feeding(self) -> None:
+        if self._feeders is not None:
+            # Not waited for: an iterator of the caller may never answer again.
+            self._feeders.shutdown(wait=False, cancel_futures=True)
+            self._feeders = None
 
-    def _read(self) -> None:
-        # Holds when the thread ends in a way that nobody foresaw: no one may wait for ever.
-        failure: StageError | None = InternalFaultError("the reader of the call ended")
-        try:
-            for message in self._stream:
-                self._accept(message)
-            failure = None
-            if self._receipt is None:
-                failure = PayloadCorruptError("the call ended without its summary")
-        except DecodeError:
-            failure = PayloadCorruptError("a message of the coordinator cannot be read")
-        except grpc.RpcError as error:
-            failure = self._failure_of(error)
-        except StageError as error:
-            failure = error
-        finally:
-            self._settle(failure)
 
-    def _accept(self, message: bytes) -> None:
-        header, payload = frame.split(message)
-        response = pb.InferResponse.FromString(bytes(header))
-        kind = response.WhichOneof("message")
-        if kind == "accepted":
-            self._accept_opening(response.accepted)
-        elif not self._inputs.is_accepted or self._receipt is not None:
-            raise PayloadCorruptError("the coordinator sent a message out of turn")
-        elif kind == "item":
-            self._accept_item(response, payload)
-        elif kind == "input_credit":
-            more = response.input_credit
-            self._inputs.grant(more.port, more.items, more.size_bytes)
-        elif kind == "end_of_output":
-            self._outputs.end(response.end_of_output.port, response.end_of_output.item_count)
-        elif kind == "summary":
-            self._outputs.finish()
-            self._receipt = from_message(response.summary.receipt)
-        # Anything else is an addition of a newer version, which must not matter to an older client.
+class _Messages:
+    """What gRPC takes from a dialogue, in a thread of its own."""
 
-    def _accept_opening(self, accepted: pb.InferAccepted) -> None:
-        if self._inputs.is_accepted:
-            raise PayloadCorruptError("the coordinator accepted the request twice")
-        self._request_id = accepted.request_id
-        self._inputs.accept(
-            {item.port: Credit(item.items, item.size_bytes) for item in accepted.credits}
-        )
+    def __init__(self, dialogue: Dialogue, changed: threading.Condition) -> None:
+        self._departures = dialogue.departures
+        self._changed = changed
 
-    def _accept_item(self, response: pb.InferResponse, payload: memoryview) -> None:
-        item = response.item
-        with self._outcome.changed:
-            window = self._windows.setdefault(item.port, Window())
-            if item.chunk_offset_bytes == 0:
-                window.take(item.port, item.tensor.size_bytes)
-        received = self._outputs.accept(item, payload)
-        if received is not None:
-            self._arrive(received)
+    def __iter__(self) -> "_Messages":
+        return self
 
-    def _arrive(self, received: ReceivedItem) -> None:
-        output = Output(received.port, received.value(), received.sequence)
-        with self._outcome.changed:
-            self._arrived.append((output, received.descriptor.size_bytes))
-            self._outcome.changed.notify_all()
+    def __next__(self) -> bytes:
+        with self._changed:
+            self._changed.wait_for(lambda: self._departures.is_ready)
+            message = self._departures.take()
+            self._changed.notify_all()
+        if message is None:
+            raise StopIteration
+        return message

@@ -6,20 +6,16 @@ fraction is a float of 32 bits.
 """
 
 import math
-import time
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from stagewire.errors import (
-    DeadlineExceededError,
-    FieldInvalidError,
-    StageError,
-    TensorMismatchError,
-)
+from stagewire.bits import STORAGE, array_of
+from stagewire.errors import FieldInvalidError, StageError, TensorMismatchError
 from stagewire.ports import Port
-from stagewire.tensor import Array, Bfloat16Bits, DataType, Value, data_type_of
+from stagewire.rounding import SHORT_FLOATS, float_bits, float_of_bits, integer_bounds
+from stagewire.tensor import Array, DataType, Value, data_type_of
 
 Number: TypeAlias = "bool | int | float"
 Given: TypeAlias = "Value | Number | np.generic | Sequence[Number | np.generic | str | bytes]"
@@ -48,27 +44,6 @@ def check_seconds(name: str, value: float | None) -> float | None:
             field=name,
         )
     return float(number)
-
-
-class Deadline:
-    """The time that all calls of one request have together."""
-
-    def __init__(self, timeout: float | None) -> None:
-        seconds = check_seconds("timeout", timeout)
-        self._at = None if seconds is None else time.monotonic() + seconds
-
-    def seconds_left(self) -> float | None:
-        """Returns the time that is left; None for as long as it takes.
-
-        Raises:
-            DeadlineExceededError: none is left.
-        """
-        if self._at is None:
-            return None
-        left = self._at - time.monotonic()
-        if left <= 0:
-            raise DeadlineExceededError("the deadline passed before the request was sent")
-        return left
 
 
 def whole_number(value: Any, failure: StageError) -> int:
@@ -105,8 +80,7 @@ def typed(port: Port, given: Any) -> Value:
         raise _mismatch(port, f"{what}; make it a numpy array of that shape")
     with np.errstate(over="ignore"):
         elements = [_element(port, item) for item in (given if is_row else [given])]
-    array = _array(port.data_type, elements)
-    return array if is_row else array.reshape(())
+    return _array(port.data_type, elements, (len(elements),) if is_row else ())
 
 
 def shown(value: object) -> str:
@@ -156,9 +130,9 @@ def _element(port: Port, given: Any) -> Any:
 def _integer(port: Port, number: Number) -> int:
     if isinstance(number, float) and not number.is_integer():
         raise _mismatch(port, f"{number!r}, which is no whole number")
-    bounds = np.iinfo(port.data_type.spelling)
-    if not bounds.min <= number <= bounds.max:
-        raise _mismatch(port, f"{shown(number)}, which is outside {bounds.min} to {bounds.max}")
+    least, greatest = integer_bounds(port.data_type)
+    if not least <= number <= greatest:
+        raise _mismatch(port, f"{shown(number)}, which is outside {least} to {greatest}")
     return int(number)
 
 
@@ -167,7 +141,7 @@ def _float(port: Port, number: Number) -> float:
         nearest = _nearest(port.data_type, number)
     except OverflowError:
         nearest = math.inf
-    if math.isinf(nearest) and not (isinstance(number, float) and math.isinf(number)):
+    if not math.isfinite(nearest) and not (isinstance(number, float) and _equals(nearest, number)):
         raise _mismatch(port, f"{shown(number)}, which is too large for it")
     if nearest == 0 and number != 0:
         raise _mismatch(port, f"{shown(number)}, which is too small for it")
@@ -177,23 +151,21 @@ def _float(port: Port, number: Number) -> float:
 
 
 def _nearest(data_type: DataType, number: Number) -> float:
-    if data_type is not DataType.BFLOAT16:
-        return float(np.dtype(data_type.spelling).type(number))
-    single = np.float32(number)
-    if not np.isfinite(single):
-        return float(single)
-    # The upper half of a float32; half of its last place is added first, to the even neighbour.
-    bits = int(single.view(np.uint32))
-    bits += 0x7FFF + (bits >> 16 & 1)
-    return float(np.uint32(bits & 0xFFFF0000).view(np.float32))
+    if data_type in SHORT_FLOATS:
+        return float_of_bits(data_type, float_bits(data_type, number))
+    return float(np.dtype(data_type.spelling).type(number))
 
 
-def _array(data_type: DataType, elements: list[Any]) -> Array:
+def _equals(one: float, other: float) -> bool:
+    """Whether two numbers are the same, as two that are none also are."""
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+def _array(data_type: DataType, elements: list[Any], shape: tuple[int, ...]) -> Array:
     if data_type.is_string:
         strings: Array = np.empty(len(elements), object)
         strings[:] = elements
-        return strings
-    if data_type is DataType.BFLOAT16:
-        patterns: Array = np.array(elements, np.float32).view(np.uint32) >> 16
-        return patterns.astype(np.uint16).view(Bfloat16Bits)
-    return np.array(elements, data_type.spelling)
+        return strings.reshape(shape)
+    if data_type in STORAGE:
+        return array_of(data_type, elements, shape)
+    return np.array(elements, data_type.spelling).reshape(shape)

@@ -16,6 +16,8 @@ class Result:
     outputs: dict[str, list[Value]] = field(repr=False)
     """Items of each output that sent any, in order."""
     receipt: Receipt
+    attempts: int = 1
+    """How often the request was sent until it succeeded; more than once only where asked for."""
 
     def items(self, name: str) -> list[Value]:
         """Returns the items of an output, none if it sent none."""

@@ -1,7 +1,8 @@
 """What a coordinator says of itself: workers, stages, pipelines and the ledger."""
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from stagewire import ports
 from stagewire.client.receipt import Grade, Verdict, seconds, word
@@ -53,6 +54,8 @@ class WorkerState:
     peak_bytes: int
     capabilities: tuple[Capability, ...] = ()
     """What it can execute, as it says itself; empty while no life of it is attached."""
+    prospect: str = ""
+    """What comes next for one that was lost, for people; empty when all is well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ class StageState:
     """What its load added to its process, an estimate."""
     load_seconds: float | None
     placement_reason: str
+    thread_settings: Mapping[str, str] = field(default_factory=dict)
+    """Threads and cores in force, as its worker read them back; empty before it is ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +189,7 @@ def _worker(message: pb.WorkerState) -> WorkerState:
             )
             for row in message.capabilities
         ),
+        prospect=message.prospect,
     )
 
 
@@ -201,6 +207,7 @@ def _stage(message: pb.StageState) -> StageState:
         measured_bytes=message.measured_bytes,
         load_seconds=seconds(message.load_duration) if message.HasField("load_duration") else None,
         placement_reason=message.placement_reason,
+        thread_settings={item.name: item.value for item in message.thread_settings},
     )
 
 

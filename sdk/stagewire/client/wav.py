@@ -1,56 +1,52 @@
 """WAV files as samples: read with every header doubted, written as 16-bit PCM."""
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from stagewire.client.given import shown
+from stagewire.client.pcm import CODINGS, PCM, Coding, decoded
+from stagewire.client.sound import BLOCK_SAMPLES, Wave, check_form, check_length, damaged, mixed
 from stagewire.errors import MediaInvalidError
-from stagewire.limits import AUDIO_CHANNELS, AUDIO_RATE
+from stagewire.limits import AUDIO_RATE
 from stagewire.tensor import Array
 
-_PCM, _FLOAT, _EXTENSIBLE = 0x0001, 0x0003, 0xFFFE
+_EXTENSIBLE: Final = 0xFFFE
 _OTHER_CODINGS: Final = {
     0x0002: "ADPCM",
-    0x0006: "A-law",
-    0x0007: "mu-law",
     0x0011: "IMA ADPCM",
     0x0031: "GSM",
+    0x0050: "MPEG audio",
     0x0055: "MP3",
+    0x0161: "WMA",
+    0x2000: "AC-3",
 }
 _EXTENSIBLE_SUFFIX: Final = bytes.fromhex("000000001000800000aa00389b71")
-_CODINGS: Final = {(_PCM, 8), (_PCM, 16), (_PCM, 24), (_PCM, 32), (_FLOAT, 32), (_FLOAT, 64)}
-_UNKNOWN_SIZE: Final = 0xFFFFFFFF
-"""Written by programs that cannot seek back: the samples go on to the end of the file."""
+_UNKNOWN_SIZES: Final = 0x7FFF_F000
+"""Programs that cannot seek back write such sizes, this or more: the samples go on to the end of
+the file. No file that is read is so long."""
+_LARGEST_SIZE: Final = 0xFFFF_FFFF
 _RIFF_HEAD: Final = 12
 _CHUNK_HEAD: Final = struct.Struct("<4sI")
 _FORMAT: Final = struct.Struct("<HHIIHH")
 _FORMAT_EXTENSION: Final = struct.Struct("<HHIH14s")
-_REMEDY: Final = (
-    "save it again as WAV with 16-bit PCM, for example `ffmpeg -i IN -c:a pcm_s16le OUT.wav`"
-)
+_LONG_SIZES: Final = struct.Struct("<QQ")
+_PRINTABLE: Final = range(0x20, 0x7F)
 
 
-@dataclass(frozen=True, slots=True)
-class Wave:
-    """Samples of one channel, and how many of them there are in a second."""
+@dataclass(slots=True)
+class _Chunks:
+    """What was found on the way through a file."""
 
-    samples: Array
-    rate: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Format:
-    tag: int
-    channels: int
-    rate: int
-    bits: int
-
-    @property
-    def frame_bytes(self) -> int:
-        return self.channels * self.bits // 8
+    coding: "Coding | None" = None
+    data: "memoryview | None" = None
+    long_size: "int | None" = None
+    """Size of the samples in the form for more than 4 GiB."""
+    is_open: bool = False
+    """Whether the samples go on to the end of the file, which may be inside one."""
 
 
 def read_wave(raw: "memoryview | bytes", name: str) -> Wave:
@@ -59,23 +55,18 @@ def read_wave(raw: "memoryview | bytes", name: str) -> Wave:
     Raises:
         MediaInvalidError: it is damaged, empty, or of a coding that is not read.
     """
-    view = memoryview(raw)
-    coding: _Format | None = None
-    position = _RIFF_HEAD
-    # The size in the RIFF header is not used: programs that stream write what they like there.
-    while position + _CHUNK_HEAD.size <= view.nbytes:
-        kind, size = _CHUNK_HEAD.unpack_from(view, position)
-        start = position + _CHUNK_HEAD.size
-        if kind == b"data":
-            if coding is None:
-                raise _invalid(name, "has its samples before their format")
-            return _samples(view[start:], size, coding, name)
-        if start + size > view.nbytes:
-            raise _invalid(name, "ends inside its header")
-        if kind == b"fmt ":
-            coding = _format(view[start : start + size], name)
-        position = start + size + size % 2
-    raise _invalid(name, "ends before its samples")
+    chunks = _walk(memoryview(raw), name)
+    if chunks.data is None:
+        raise damaged(name, "ends before its samples")
+    if chunks.coding is None:
+        raise damaged(name, "has samples and does not say their format")
+    coding, data = chunks.coding, chunks.data
+    excess = data.nbytes % coding.frame_bytes
+    if excess and not chunks.is_open:
+        raise damaged(name, "ends inside a sample")
+    data = data[: data.nbytes - excess]
+    check_length(data.nbytes // coding.frame_bytes, name)
+    return mixed(_blocks(data, coding), coding.rate, name)
 
 
 def write_samples(samples: Array, rate: int) -> bytes:
@@ -84,10 +75,12 @@ def write_samples(samples: Array, rate: int) -> bytes:
     Raises:
         MediaInvalidError: the samples are not one row of finite numbers, or the rate is not one.
     """
-    if samples.ndim != 1 or samples.dtype.kind not in "fi":
+    if not isinstance(samples, np.ndarray) or samples.ndim != 1 or samples.dtype.kind not in "fi":
         raise MediaInvalidError("samples must be one row of numbers, float or int16")
     if not 0 < rate <= AUDIO_RATE:
         raise MediaInvalidError(f"a rate of {shown(rate)} is outside 1 to {AUDIO_RATE}")
+    if samples.size * 2 > _LARGEST_SIZE - 36:
+        raise MediaInvalidError(f"{samples.size} samples do not fit a WAV file; cut them")
     if samples.dtype.kind == "f":
         if not np.isfinite(samples).all():
             raise MediaInvalidError("samples must be finite; some are not a number or infinite")
@@ -95,73 +88,131 @@ def write_samples(samples: Array, rate: int) -> bytes:
     elif samples.dtype == np.int16:
         scaled = samples.astype("<i2")
     else:
-        raise MediaInvalidError(f"samples of type {samples.dtype} have no known scale")
+        raise MediaInvalidError(
+            f"samples of type {samples.dtype} have no known scale; make them float or int16"
+        )
     body = scaled.tobytes()
     return b"".join(
         (
             struct.pack("<4sI4s", b"RIFF", 36 + len(body), b"WAVE"),
             _CHUNK_HEAD.pack(b"fmt ", _FORMAT.size),
-            _FORMAT.pack(_PCM, 1, rate, rate * 2, 2, 16),
+            _FORMAT.pack(PCM, 1, rate, rate * 2, 2, 16),
             _CHUNK_HEAD.pack(b"data", len(body)),
             body,
         )
     )
 
 
-def _format(chunk: memoryview, name: str) -> _Format:
+def _walk(view: memoryview, name: str) -> _Chunks:
+    chunks = _Chunks()
+    position = _RIFF_HEAD
+    while position + _CHUNK_HEAD.size <= view.nbytes:
+        kind, size = _CHUNK_HEAD.unpack_from(view, position)
+        start = position + _CHUNK_HEAD.size
+        if kind == b"data":
+            known_size = _data_size(view, start, size, chunks, name)
+            chunks.data = view[start:] if known_size is None else view[start : start + known_size]
+            if known_size is None:
+                break
+            size = known_size
+        elif chunks.data is not None and not _is_chunk(view, position):
+            _check_rest(view, position, name)
+            break
+        elif start + size > view.nbytes:
+            raise damaged(name, "ends inside its header")
+        elif kind == b"fmt ":
+            _keep_format(chunks, _format(view[start : start + size], name), name)
+        elif kind == b"ds64" and size >= _LONG_SIZES.size:
+            _, chunks.long_size = _LONG_SIZES.unpack_from(view, start)
+        position = _after(view, start + size, is_odd=size % 2 == 1)
+    return chunks
+
+
+def _keep_format(chunks: _Chunks, coding: Coding, name: str) -> None:
+    if chunks.coding not in (None, coding):
+        raise damaged(name, "contradicts itself about the format of its samples")
+    chunks.coding = coding
+
+
+def _data_size(view: memoryview, start: int, size: int, chunks: _Chunks, name: str) -> "int | None":
+    """Returns the size of the samples; None when the header leaves it open."""
+    if chunks.data is not None:
+        raise damaged(name, "has its samples in several pieces")
+    if size == _LARGEST_SIZE and chunks.long_size is not None:
+        size = chunks.long_size
+    if size >= _UNKNOWN_SIZES or (size == 0 and not _is_list_of_chunks(view, start)):
+        if chunks.coding is None:
+            raise damaged(name, "has its samples before their format")
+        chunks.is_open = True
+        return None
+    there = view.nbytes - start
+    if size > there:
+        raise damaged(name, f"is cut off: {there} bytes of samples are there of {size}")
+    return size
+
+
+def _after(view: memoryview, end: int, *, is_odd: bool) -> int:
+    """Returns where the next chunk begins: at an even place, which some programs forget."""
+    if is_odd and end < view.nbytes and view[end] and _is_chunk(view, end):
+        return end
+    return end + is_odd
+
+
+def _is_chunk(view: memoryview, position: int) -> bool:
+    """Whether a chunk may begin here: its name is four characters, its end inside the file."""
+    if position + _CHUNK_HEAD.size > view.nbytes:
+        return False
+    kind, size = _CHUNK_HEAD.unpack_from(view, position)
+    is_name = all(byte in _PRINTABLE for byte in kind)
+    return is_name and position + _CHUNK_HEAD.size + size <= view.nbytes
+
+
+def _is_list_of_chunks(view: memoryview, position: int) -> bool:
+    """Whether nothing but chunks follows, to the end; samples hardly ever look like that."""
+    while position < view.nbytes:
+        if not _is_chunk(view, position):
+            return False
+        size = _CHUNK_HEAD.unpack_from(view, position)[1]
+        position = _after(view, position + _CHUNK_HEAD.size + size, is_odd=size % 2 == 1)
+    return True
+
+
+def _check_rest(view: memoryview, position: int, name: str) -> None:
+    """Checks what follows the samples and is no chunk: the file may say that it is part of it.
+
+    Otherwise something was appended, or the size of the whole was never written.
+    """
+    whole = 8 + int.from_bytes(view[4:8], "little")
+    is_inside = position + _CHUNK_HEAD.size < whole <= view.nbytes
+    is_damaged_chunk = all(byte in _PRINTABLE for byte in view[position : position + 4])
+    if is_inside and not is_damaged_chunk and bytes(view[position:whole]).strip(b"\0"):
+        raise damaged(name, f"says that its samples end at byte {position}, and goes on after that")
+
+
+def _format(chunk: memoryview, name: str) -> Coding:
     if chunk.nbytes < _FORMAT.size:
-        raise _invalid(name, "has a format that is too short")
+        raise damaged(name, "has a format that is too short")
     tag, channels, rate, _, frame_bytes, bits = _FORMAT.unpack_from(chunk)
     if tag == _EXTENSIBLE:
         if chunk.nbytes < _FORMAT.size + _FORMAT_EXTENSION.size:
-            raise _invalid(name, "has a format that is too short")
-        _, _, _, tag, suffix = _FORMAT_EXTENSION.unpack_from(chunk, _FORMAT.size)
+            raise damaged(name, "has a format that is too short")
+        _, valid_bits, _, tag, suffix = _FORMAT_EXTENSION.unpack_from(chunk, _FORMAT.size)
         if suffix != _EXTENSIBLE_SUFFIX:
-            raise _invalid(name, "has samples of an unknown coding")
-    if (tag, bits) not in _CODINGS:
+            raise damaged(name, "has samples of an unknown coding")
+        # Fewer bits stand in the upper ones of their space: the scale is that of the space.
+        if valid_bits > bits:
+            raise damaged(name, f"says that {valid_bits} bits of {bits} are valid")
+    check_form(channels, rate, name)
+    if (tag, bits) not in CODINGS:
         held = _OTHER_CODINGS.get(tag, f"{bits}-bit samples of coding {tag:#06x}")
-        raise _invalid(name, f"holds {held}, which is not read")
-    if not 0 < channels <= AUDIO_CHANNELS:
-        raise _invalid(name, f"says that it has {channels} channels, not 1 to {AUDIO_CHANNELS}")
-    if not 0 < rate <= AUDIO_RATE:
-        raise _invalid(name, f"says that its rate is {rate}, not 1 to {AUDIO_RATE}")
-    coding = _Format(tag, channels, rate, bits)
+        raise damaged(name, f"holds {held}, which is not read")
+    coding = Coding(tag, channels, rate, bits)
     if frame_bytes != coding.frame_bytes:
-        raise _invalid(name, "contradicts itself about the size of a sample")
+        raise damaged(name, "contradicts itself about the size of a sample")
     return coding
 
 
-def _samples(rest: memoryview, size: int, coding: _Format, name: str) -> Wave:
-    if size == _UNKNOWN_SIZE:
-        size = rest.nbytes - rest.nbytes % coding.frame_bytes
-    if size > rest.nbytes:
-        raise _invalid(name, f"is cut off: {rest.nbytes} bytes of samples are there of {size}")
-    if size % coding.frame_bytes:
-        raise _invalid(name, "ends inside a sample")
-    if size == 0:
-        raise _invalid(name, "has no samples")
-    with np.errstate(over="ignore", invalid="ignore"):
-        samples = _scaled(rest[:size], coding)
-        if coding.channels > 1:
-            samples = samples.reshape(-1, coding.channels).mean(axis=1, dtype=np.float32)
-    if not np.isfinite(samples).all():
-        raise _invalid(name, "has samples that are not a number or infinite")
-    return Wave(samples, coding.rate)
-
-
-def _scaled(raw: memoryview, coding: _Format) -> Array:
-    if coding.tag == _FLOAT:
-        return np.frombuffer(raw, f"<f{coding.bits // 8}").astype(np.float32)
-    if coding.bits == 8:  # noqa: PLR2004 - the one size that WAV stores without a sign
-        return (np.frombuffer(raw, np.uint8).astype(np.float32) - 128) / 128
-    if coding.bits == 24:  # noqa: PLR2004 - the one size that numpy has no type for
-        wide = np.zeros((raw.nbytes // 3, 4), np.uint8)
-        wide[:, 1:] = np.frombuffer(raw, np.uint8).reshape(-1, 3)
-        numbers: Array = wide.reshape(-1).view("<i4")
-        return numbers.astype(np.float32) / np.float32(1 << 31)
-    numbers = np.frombuffer(raw, f"<i{coding.bits // 8}")
-    return numbers.astype(np.float32) / np.float32(1 << (coding.bits - 1))
-
-
-def _invalid(name: str, problem: str) -> MediaInvalidError:
-    return MediaInvalidError(f"{name} {problem}; {_REMEDY}")
+def _blocks(data: memoryview, coding: Coding) -> Iterator[Array]:
+    step = max(1, BLOCK_SAMPLES // coding.channels) * coding.frame_bytes
+    for start in range(0, data.nbytes, step):
+        yield decoded(data[start : start + step], coding)

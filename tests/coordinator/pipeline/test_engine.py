@@ -24,7 +24,7 @@ from stagewire.errors import (
     WorkerLostError,
 )
 from stagewire.items import to_chunks
-from stagewire.limits import REMEMBERED_REQUESTS, WINDOW_ITEMS
+from stagewire.limits import REMEMBERED_REQUESTS, REQUESTS, WINDOW_ITEMS
 from stagewire.tensor import DataType
 from stagewire.v1 import gateway_pb2 as pb
 from stagewire.wiretime import to_duration, to_seconds
@@ -311,6 +311,22 @@ async def test_lanes_take_as_many_as_the_plan_says_and_one_more_when_one_has_set
     bench.finish(first)
     await first.settled
     # The engine hears of it in a task of its own.
+    await asyncio.sleep(0)
+    bench.open()
+
+
+async def test_one_request_more_than_may_run_is_refused():
+    bench = Bench(concurrency=REQUESTS, queue=2)
+    requests = [bench.open()[0] for _ in range(REQUESTS)]
+
+    with pytest.raises(StageError) as caught:
+        bench.open()
+
+    assert caught.value.reason == "LANE_FULL"
+    assert f"{REQUESTS} requests are running" in caught.value.message
+    assert caught.value.retry_delay_ms > 0
+    requests[0].fail(CancelledError("done"))
+    await requests[0].settled
     await asyncio.sleep(0)
     bench.open()
 

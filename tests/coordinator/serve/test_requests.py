@@ -371,7 +371,7 @@ async def test_outputs_that_do_not_fit_into_one_answer_are_refused(tmp_path):
         error = await it.failure(it.client.run, "p", {"x": value})
 
         assert error.reason == "MESSAGE_TOO_BIG"
-        assert "Infer" in error.message
+        assert "`infer`" in error.message
 
 
 # --- what stages do wrong ---

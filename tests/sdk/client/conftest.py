@@ -11,9 +11,13 @@ Pipelines:
     mute         sends an item before it has accepted
     short        says that more items were sent than there were
     gather       counts what comes in and answers only at the end
+    ended        ends as cancelled, by itself
+
+`server.failures` are the failures of the next requests, one each, whatever their pipeline.
 """
 
 import asyncio
+import functools
 import threading
 from collections import deque
 
@@ -24,6 +28,7 @@ from stagewire import frame, items, status
 from stagewire.channel import make_server
 from stagewire.credit import Credit
 from stagewire.errors import (
+    CancelledError,
     LaneFullError,
     PipelineUnknownError,
     StageError,
@@ -32,6 +37,7 @@ from stagewire.errors import (
 )
 from stagewire.limits import WINDOW_BYTES, WINDOW_ITEMS
 from stagewire.v1 import coordinator_pb2 as pb
+from testkit.faces import KINDS, connected, loop_in_thread, made
 
 TOKEN = "open-sesame"
 PORTS = ("a", "b")
@@ -167,6 +173,7 @@ class EchoServer(grpc.GenericRpcHandler):
     def __init__(self):
         self.address = ""
         self.token = TOKEN
+        self.failures = deque()
         self.cancelled = threading.Event()
         self.allow = threading.Event()
         self.openings = []
@@ -175,6 +182,10 @@ class EchoServer(grpc.GenericRpcHandler):
         self.changes = []
 
     def check(self, pipeline):
+        if self.failures:
+            raise self.failures.popleft()
+        if pipeline == "ended":
+            raise CancelledError("somebody ended the request", who="somebody")
         known = ("echo", "stuck", "late", "frugal", "damaged", "greedy", "silent", "mute", "short")
         if pipeline == "full":
             raise LaneFullError("lane full", retry_delay_ms=40, depth=8)
@@ -243,13 +254,8 @@ class EchoServer(grpc.GenericRpcHandler):
 
 @pytest.fixture(scope="session")
 def loop():
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    yield loop
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join()
-    loop.close()
+    with loop_in_thread() as loop:
+        yield loop
 
 
 @pytest.fixture
@@ -270,9 +276,25 @@ def server(loop):
     asyncio.run_coroutine_threadsafe(running.stop(None), loop).result(60)
 
 
-@pytest.fixture
-def client(server):
-    from stagewire.client import Client
+@pytest.fixture(params=KINDS)
+def kind(request):
+    """Which of the two clients a test is about; both have to do the same."""
+    return request.param
 
-    with Client(server.address, server.token) as client:
+
+@pytest.fixture
+def make_client(kind, loop):
+    """Makes a client, or an asynchronous one that looks like it, of an address and a token."""
+    return functools.partial(made, kind, loop)
+
+
+@pytest.fixture
+def make_connected(kind, loop):
+    """Makes a client of a state folder."""
+    return functools.partial(connected, kind, loop)
+
+
+@pytest.fixture
+def client(make_client, server):
+    with make_client(server.address, server.token) as client:
         yield client

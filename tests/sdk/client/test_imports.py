@@ -1,5 +1,6 @@
 """What importing `stagewire.client` costs."""
 
+import importlib.resources
 import subprocess
 import sys
 
@@ -28,8 +29,20 @@ def test_reading_media_loads_no_grpc():
     assert "grpc" not in loaded_after("from stagewire.client import audio, text, write_wav")
 
 
+@pytest.mark.parametrize("name", ["AsyncClient", "connect_async", "AsyncSession", "Session"])
+def test_each_client_loads_only_grpc_and_numpy(name):
+    loaded = loaded_after(f"from stagewire.client import {name}")
+    assert {"grpc", "numpy"} <= loaded
+    assert not loaded & {"psutil", "PIL", "ml_dtypes", "pydantic", "rich", "yaml", "coordinator"}
+    assert not {"stagewire.worker", "stagewire.client.testing"} & loaded
+
+
 def test_the_client_loads_nothing_that_its_distribution_does_not_depend_on():
     loaded = loaded_after("from stagewire.client import Call, Client, Result, audio, connect")
     assert {"grpc", "numpy"} <= loaded
     assert not loaded & {"psutil", "PIL", "ml_dtypes", "pydantic", "rich", "yaml", "coordinator"}
     assert "stagewire.worker" not in loaded
+
+
+def test_the_package_is_typed():
+    assert importlib.resources.files("stagewire").joinpath("py.typed").is_file()

@@ -7,6 +7,9 @@ import stagewire.client
 pytestmark = pytest.mark.unit
 
 NAMES = [
+    "AsyncCall",
+    "AsyncClient",
+    "AsyncSession",
     "Call",
     "Client",
     "ConstraintState",
@@ -20,6 +23,7 @@ NAMES = [
     "Receipt",
     "ReservationState",
     "Result",
+    "Session",
     "StageReceipt",
     "StageState",
     "Table",
@@ -27,6 +31,7 @@ NAMES = [
     "WorkerState",
     "audio",
     "connect",
+    "connect_async",
     "image",
     "text",
     "write_wav",

@@ -1,9 +1,8 @@
-"""`Client.run` and `connect` against a real server."""
+"""`run` and `connect` of both clients against a real server."""
 
 import numpy as np
 import pytest
 
-from stagewire.client import Client, connect
 from stagewire.endpoint import Endpoint, write_endpoint
 from stagewire.errors import (
     CoordinatorUnreachableError,
@@ -113,13 +112,13 @@ def test_a_damaged_answer_is_corrupt(client):
         client.run("damaged", {"a": "abc"}, timeout=SECONDS)
 
 
-def test_a_wrong_token_is_refused(server):
-    with Client(server.address, "wrong") as client, pytest.raises(TokenInvalidError):
+def test_a_wrong_token_is_refused(make_client, server):
+    with make_client(server.address, "wrong") as client, pytest.raises(TokenInvalidError):
         client.run("echo", {}, timeout=SECONDS)
 
 
-def test_nobody_there_is_said_so(loop):
-    with Client("127.0.0.1:1", "x") as client, pytest.raises(CoordinatorUnreachableError):
+def test_nobody_there_is_said_so(make_client):
+    with make_client("127.0.0.1:1", "x") as client, pytest.raises(CoordinatorUnreachableError):
         client.run("echo", {}, timeout=SECONDS)
 
 
@@ -130,31 +129,33 @@ def write(folder, server, plan="voice"):
     return write_endpoint(folder, Endpoint(server.address, server.token, "", "", 1, plan))
 
 
-def test_connect_follows_the_endpoint_file(tmp_path, server):
+def test_connect_follows_the_endpoint_file(make_connected, tmp_path, server):
     write(tmp_path, server)
-    with connect(tmp_path, plan="voice") as client:
+    with make_connected(tmp_path, plan="voice") as client:
         assert client.run("echo", {"a": "x"}, timeout=SECONDS).text("a") == "x"
 
 
-def test_connect_looks_in_the_state_folder_of_the_user(tmp_path, monkeypatch, server):
+def test_connect_looks_in_the_state_folder_of_the_user(
+    make_connected, tmp_path, monkeypatch, server
+):
     monkeypatch.setenv("STAGEWIRE_STATE", str(tmp_path))
     write(tmp_path, server)
-    with connect() as client:
+    with make_connected() as client:
         assert client.run("echo", {"a": "x"}, timeout=SECONDS).text("a") == "x"
 
 
-def test_connect_refuses_another_plan_and_names_both(tmp_path, server):
+def test_connect_refuses_another_plan_and_names_both(make_connected, tmp_path, server):
     write(tmp_path, server)
     with pytest.raises(CoordinatorUnreachableError, match="'voice', not 'vision'"):
-        connect(tmp_path, plan="vision")
+        make_connected(tmp_path, plan="vision")
 
 
-def test_connect_refuses_a_file_that_others_can_read(tmp_path, server):
+def test_connect_refuses_a_file_that_others_can_read(make_connected, tmp_path, server):
     write(tmp_path, server).chmod(0o644)
     with pytest.raises(PathForbiddenError):
-        connect(tmp_path)
+        make_connected(tmp_path)
 
 
-def test_connect_without_a_coordinator_says_how_to_start_one(tmp_path):
+def test_connect_without_a_coordinator_says_how_to_start_one(make_connected, tmp_path):
     with pytest.raises(CoordinatorUnreachableError, match="coordinator up"):
-        connect(tmp_path)
+        make_connected(tmp_path)

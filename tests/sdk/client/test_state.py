@@ -4,7 +4,6 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from stagewire.client import (
-    Client,
     ConstraintState,
     Grade,
     Phase,
@@ -157,13 +156,13 @@ def test_watching_ends_with_its_deadline(client):
         list(client.watch(timeout=0.3))
 
 
-def test_both_need_the_token_and_a_coordinator(server):
-    with Client(server.address, "wrong") as client:
+def test_both_need_the_token_and_a_coordinator(make_client, server):
+    with make_client(server.address, "wrong") as client:
         with pytest.raises(TokenInvalidError):
             client.placement(timeout=SECONDS)
         with pytest.raises(TokenInvalidError):
             next(client.watch(timeout=SECONDS))
-    with Client("127.0.0.1:1", "x") as client:
+    with make_client("127.0.0.1:1", "x") as client:
         with pytest.raises(CoordinatorUnreachableError):
             client.placement(timeout=SECONDS)
         with pytest.raises(CoordinatorUnreachableError):

@@ -1,29 +1,32 @@
 """A coordinator as a process of its own, for tests that kill it.
 
-Run as `python -m testkit.program FOLDER`: brings up the plan in that folder, says so with one line
-and runs until it is asked to stop.
+Brings up the plan in its folder, with the time limits beside it, says so with one line and runs
+until it is asked to stop.
 """
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import psutil
 
+from coordinator.app.settings import Timing
 from stagewire.client import Client, connect
 from stagewire.endpoint import read_endpoint
 from stagewire.errors import StageError
 from testkit import calls, plans
-from testkit.running import make
+from testkit.running import QUICK, make
 
 _SUPPORT: Final = Path(__file__).resolve().parents[1]
 _REPOSITORY: Final = _SUPPORT.parents[1]
+_TIMING: Final = "timing.json"
 
 
 @dataclass
@@ -55,15 +58,22 @@ class Program:
 
 
 @contextmanager
-def program(folder: Path, plan: plans.Plan) -> Iterator[Program]:
-    """Starts a coordinator of a plan; it is killed at the end of the block if it still runs."""
+def program(
+    folder: Path, plan: plans.Plan, *, timing: Timing = QUICK, **variables: str
+) -> Iterator[Program]:
+    """Starts a coordinator of a plan; it is killed at the end of the block if it still runs.
+
+    `variables` are added to its environment.
+    """
     plans.write(folder, plan)
+    (folder / _TIMING).write_text(json.dumps(asdict(timing)))
     with (folder / "program.log").open("a") as log:
         process = subprocess.Popen(
             [sys.executable, "-c", _starting_code(), str(folder)],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
+            env={**os.environ, **variables},
         )
     try:
         yield Program(folder, process)
@@ -80,9 +90,10 @@ def _starting_code() -> str:
 def main() -> None:
     folder = Path(sys.argv[1])
     content: Any = json.loads((folder / "plan.yaml").read_text())
+    timing = Timing(**json.loads((folder / _TIMING).read_text()))
 
     async def serve() -> None:
-        coordinator = make(folder, content)
+        coordinator = make(folder, content, timing=timing)
         async with coordinator.running():
             print("up", flush=True)
             await coordinator.wait_for_stop()

@@ -17,8 +17,8 @@ from coordinator.app.settings import Settings, Timing
 from coordinator.facts.ids import StageId, WorkerId
 from coordinator.gateway.incarnation import Attached
 from coordinator.plan.loading import load_plan
+from coordinator.supervise.life import WorkerPhase
 from coordinator.supervise.policy import RestartLimits
-from coordinator.supervise.runner import WorkerPhase
 from stagewire.client import Client
 from stagewire.endpoint import Endpoint
 from stagewire.errors import StageError
