@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from coordinator.plan import artifact_spec, schema, stage_spec
+from coordinator.plan import artifact_spec, example_spec, schema, stage_spec
 
 
 def plan_json_schema() -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _field_facts() -> dict[str, dict[str, dict[str, Any]]]:
     pydantic, which would read it whenever a plan is loaded.
     """
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    for module in (artifact_spec, stage_spec, schema):
+    for module in (artifact_spec, example_spec, stage_spec, schema):
         for node in ast.parse(inspect.getsource(module)).body:
             if isinstance(node, ast.ClassDef):
                 fields = getattr(module, node.name).model_fields

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coordinator.plan.documents import read_document
+from coordinator.plan.examples import check_examples
 from coordinator.plan.graph import check_pipelines
 from coordinator.plan.positions import FieldPath, Positions
 from coordinator.plan.problems import Problem, plan_invalid
@@ -61,6 +62,7 @@ def parse_plan(content: bytes, path: Path) -> LoadedPlan:
         plan, parts, found = validate(document)
         found += check_references(parts)
         found += check_pipelines(parts)
+        found += check_examples(parts)
         problems += [item for item in found if not _follows(item.path, document.unreadable)]
     if problems or plan is None:
         raise plan_invalid(problems, str(path), document.positions)

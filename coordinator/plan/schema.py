@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from coordinator.plan.artifact_spec import ArtifactSpec, ExamplesSpec, FileSpec
+from coordinator.plan.example_spec import ExampleInputSpec, ExampleSpec, ExpectationSpec
 from coordinator.plan.fields import (
     ArtifactName,
     InterpreterPath,
@@ -36,7 +37,10 @@ __all__ = [
     "FUNCTION_EXECUTOR",
     "ArtifactSpec",
     "DeviceSpec",
+    "ExampleInputSpec",
+    "ExampleSpec",
     "ExamplesSpec",
+    "ExpectationSpec",
     "FileSpec",
     "InterpreterSpec",
     "LimitsSpec",
@@ -124,6 +128,8 @@ class PipelineSpec(Spec):
     """Pairs of an output port and the input port that takes its items."""
     outputs: Annotated[Mapping[ValueName, PortReference], Field(min_length=1)]
     """What a client gets, and the output port that gives it."""
+    examples: Annotated[tuple[ExampleSpec, ...], Field(max_length=100)] = ()
+    """Requests by which `coordinator accept` judges it."""
 
 
 class PoliciesSpec(Spec):

@@ -9,6 +9,7 @@ from coordinator.facts.ids import ArtifactId
 from coordinator.facts.ports import DataTypeName, PortType
 from coordinator.plan.fields import (
     ArtifactChoice,
+    CoresField,
     DeviceName,
     Duration,
     ExtentField,
@@ -35,6 +36,8 @@ class PortSpec(Spec):
     """Extent of each dimension: a whole number, or `name<=N`; none for a single value."""
     stream: bool = False
     """Whether any number of items passes in one request; otherwise exactly one."""
+    per_second: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    """Elements of the first dimension, or items where that is fixed, that play for a second."""
 
     @model_validator(mode="after")
     def _keeps_limits(self) -> Self:
@@ -101,7 +104,7 @@ class LimitsSpec(Spec):
     deadline: Duration = 30.0
     """Longest time of one execution from its start."""
     hang_timeout: Duration = 60.0
-    """Time without progress after which the worker is taken as hung."""
+    """Time without progress after which the worker, or the stage's child, is taken as hung."""
 
 
 class StageSpec(Spec):
@@ -129,6 +132,10 @@ class StageSpec(Spec):
     """How much it takes on at once and how long it may take."""
     threads: Annotated[int, Field(ge=1, le=256)] = 1
     """Threads of its native library."""
+    cores: CoresField = "auto"
+    """Where its threads run: `auto` for cores of its own if they suffice, `shared`, or numbers."""
+    pace: Literal["realtime"] | None = None
+    """Write `realtime` when its output is played while it is made: executions take turns then."""
     keep: Literal["resident", "evictable"] = "resident"
     """Whether it may be unloaded to make room."""
 
@@ -144,6 +151,41 @@ class StageSpec(Spec):
         if len(set(self.workers)) < len(self.workers):
             raise ValueError("names a worker twice; remove one")
         return self
+
+    @model_validator(mode="after")
+    def _has_room_for_its_threads(self) -> Self:
+        if isinstance(self.cores, tuple) and len(self.cores) < self.threads:
+            raise ValueError(
+                f"has {self.threads} threads on {len(self.cores)} cores;"
+                " lower threads or name more cores"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _is_played_if_it_has_a_pace(self) -> Self:
+        played = [name for name, port in self.outputs.items() if port.per_second is not None]
+        if any(port.per_second is not None for port in self.inputs.values()):
+            raise ValueError("has an input with per_second; only an output is played")
+        if self.pace is None and played:
+            raise ValueError(
+                f"has per_second on {played[0]} but no pace; write pace: realtime, or remove it"
+            )
+        if self.pace is not None and len(played) != 1:
+            raise ValueError(
+                f"has pace: realtime and {len(played)} outputs with per_second;"
+                " write per_second on the one that is played"
+            )
+        if any(not self.outputs[name].stream for name in played):
+            raise ValueError(f"plays {played[0]}, which is no stream; write stream: true")
+        return self
+
+    @property
+    def played_port(self) -> tuple[PortName, float] | None:
+        """The output that is played while it is made, and its elements a second."""
+        for name, port in self.outputs.items():
+            if port.per_second is not None:
+                return name, port.per_second
+        return None
 
     @property
     def artifacts(self) -> tuple[ArtifactId, ...]:

@@ -7,7 +7,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
 
 
-@pytest.mark.parametrize("worker", ["ortkit", "cpu"])
+@pytest.mark.parametrize("worker", ["ortkit", "cpu", "speech"])
 def test_the_suite_of_a_worker_passes(run_python, worker):
     run_python(worker, *PYTEST, "-m", "not end_to_end", OMP_NUM_THREADS="1")
 

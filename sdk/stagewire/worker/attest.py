@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-_THREAD_VARIABLES: Final = (
+THREAD_VARIABLES: Final = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -36,4 +36,4 @@ def attest_distributions(names: Iterable[str]) -> dict[str, tuple[str, str]]:
 
 def thread_settings() -> dict[str, str]:
     """Returns the variables that bound the threads of libraries, as far as they are set."""
-    return {name: os.environ[name] for name in _THREAD_VARIABLES if name in os.environ}
+    return {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ}

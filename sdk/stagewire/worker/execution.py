@@ -13,6 +13,7 @@ from stagewire.errors import (
     InternalFaultError,
     OutputContractError,
     PayloadCorruptError,
+    StageError,
     TensorMismatchError,
 )
 from stagewire.items import Assembler, ReceivedItem, to_chunks
@@ -20,7 +21,7 @@ from stagewire.ports import Port
 from stagewire.tensor import DataType, TensorDescriptor, Value
 from stagewire.v1 import gateway_pb2 as gateway
 from stagewire.v1 import tensor_pb2 as tensor
-from stagewire.worker.executor import ExecutionEnded, StageOrder
+from stagewire.worker.executor import ExecutionEnded, Session, StageOrder
 from stagewire.worker.outbox import Outbox
 
 __all__ = ["ExecutionEnded", "LaneExecution", "Times"]
@@ -76,10 +77,12 @@ class LaneExecution:
         credits: Mapping[str, Credit],
         outbox: Outbox,
         acknowledge: Acknowledge,
+        session: Session | None = None,
     ) -> None:
         self.execution_id = execution_id
         self.stage_id = order.stage_id
         self.deadline = deadline
+        self.session = session
         self.times = Times()
         self.is_cancelled = False
         self._inputs = {port.name: _Input(port, Assembler(port.name)) for port in order.inputs}
@@ -91,6 +94,7 @@ class LaneExecution:
         self.note_progress: Callable[[bool], None] = lambda _: None
         """Counts a step; set by the lane whose thread runs the execution."""
         self._changed = threading.Condition()
+        self._failure: StageError | None = None
 
     # --- called by the loop ---
 
@@ -151,6 +155,11 @@ class LaneExecution:
     def remaining_seconds(self) -> float:
         """Time until the deadline; infinite when there is none."""
         return math.inf if self.deadline is None else self.deadline - time.monotonic()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was cancelled or its deadline passed."""
+        return self.is_cancelled or self.remaining_seconds <= 0
 
     def receive(self, port: str) -> Value | None:
         """Waits for the next item of an input port; None after the last one."""
@@ -213,6 +222,12 @@ class LaneExecution:
         self.note_progress(True)
         self._raise_if_ended()
 
+    def give_up(self, failure: StageError) -> None:
+        """Ends every wait of the run with a failure; from any thread."""
+        with self._changed:
+            self._failure = failure
+            self._changed.notify_all()
+
     # --- called by the lane around the executor ---
 
     def finish(self) -> None:
@@ -258,6 +273,8 @@ class LaneExecution:
     def _raise_if_ended(self) -> None:
         if self.is_cancelled:
             raise ExecutionEnded("cancelled")
+        if self._failure is not None:
+            raise self._failure
         if self.remaining_seconds <= 0:
             raise ExecutionEnded("deadline") from DeadlineExceededError(
                 f"stage {self.stage_id!r} did not finish before the deadline"

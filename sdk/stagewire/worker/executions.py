@@ -89,6 +89,7 @@ class Executions:
             credits={grant.port: Credit(grant.items, grant.size_bytes) for grant in start.credits},
             outbox=self._outbox,
             acknowledge=self._acknowledge,
+            session=stages.sessions.of(start.stage_id, start.session_id),
         )
         self._running[execution_id] = execution
         lane.put(execution)

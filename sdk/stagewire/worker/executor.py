@@ -4,11 +4,13 @@ The host calls an executor from threads of its own, never from its event loop: `
 `release` one at a time for the whole worker, `run` on the lane of the stage.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
+from stagewire.errors import StageError
 from stagewire.ports import Dimension, Port
 from stagewire.tensor import Value
 
@@ -21,6 +23,7 @@ __all__ = [
     "LoadedStage",
     "Port",
     "Progress",
+    "Session",
     "StageOrder",
 ]
 
@@ -50,6 +53,10 @@ class StageOrder:
     outputs: tuple[Port, ...] = ()
     thread_count: int = 1
     concurrency: int = 1
+    budget_bytes: int = 0
+    """Most that the plan lets the stage take, its requests included; 0 where nobody said."""
+    hang_timeout_seconds: float = math.inf
+    """Time without a step after which the stage counts as hung."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +72,44 @@ class Capability:
     """Why it cannot run anything, and what to change; empty when it can."""
 
 
+class Session(Protocol):
+    """What one stage keeps for one session, from one execution to the next.
+
+    Executions of a session run one at a time. The state ends with the session, with the stage and
+    with the worker, so an executor must do without it at any time.
+    """
+
+    @property
+    def state(self) -> object | None:
+        """What was kept last; None at the beginning of the session."""
+
+    def keep(
+        self, state: object, *, size_bytes: int, close: Callable[[], None] | None = None
+    ) -> None:
+        """Keeps a state for the next execution, in place of the one before.
+
+        `size_bytes` is what it takes, as the executor knows best. `close` frees it: called once,
+        on any thread, when another state replaces it or the session has ended.
+
+        Raises:
+            stagewire.errors.StageFaultError: it is over the limit of a state.
+        """
+
+
 class Execution(Protocol):
     """One run of one stage for one request, as an executor sees it."""
 
     @property
     def remaining_seconds(self) -> float:
         """Time until the deadline; infinite when there is none."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was cancelled or its deadline passed. To look is no step of the run."""
+
+    @property
+    def session(self) -> Session | None:
+        """What the stage keeps for the session of the request; None when it belongs to none."""
 
     def receive(self, port: str) -> Value | None:
         """Waits for the next item of an input port; None after the last one.
@@ -98,6 +137,9 @@ class Execution(Protocol):
         Raises:
             ExecutionEnded: the execution was cancelled or its deadline passed.
         """
+
+    def give_up(self, failure: StageError) -> None:
+        """Ends every wait of the run with a failure: what computed for it is gone. Any thread."""
 
 
 class LoadedStage(Protocol):

@@ -6,13 +6,19 @@ it:
 
     script: [{on: item, after: 3, do: crash}, {on: load, do: slow, seconds: 2}]
 
-`on` is `load`, `start`, `item` (default) or `end`; `after` counts items. `do` is one of `crash`,
-`exit`, `hang`, `hang_gil`, `slow`, `nan`, `wrong_shape`, `wrong_type`, `leak`, `raise`, `refuse`,
+`on` is `load`, `start`, `item` (default) or `end`; `after` counts items, and `value` picks those
+that begin with it. `do` is one of `crash`, `segfault`, `exit`, `hang`, `hang_gil`, `slow`, `nan`,
+`spin` (in Python), `wrong_shape`, `wrong_type`, `leak`, `map` (its artifact), `raise`, `refuse`,
 `flood` (of stderr), `child` (starts a process that sleeps).
 
 Under `options.stamp` it measures instead: into the first two zeros of each int64 item it writes the
 nanoseconds of the monotonic clock, which all processes of a machine share, when it received the
 item and when it sent it on.
+
+Under `options.count_calls` every output gets one item that says how many requests of its session
+the stage has had, with this one; 0 for a request without a session.
+
+Under `options.in_child` all that happens in a child of the worker.
 
 Run as `python -I -m stagewire.worker.fake`, it is a whole worker that hosts every executor's name.
 """
@@ -22,20 +28,16 @@ from stagewire.worker.lifeline import bind_to_parent
 if __name__ == "__main__":
     bind_to_parent()
 
-import ctypes
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import ClassVar, Final
 
 import numpy as np
 
-from stagewire.errors import FieldInvalidError, LoadFailedError, StageFaultError
-from stagewire.tensor import Array, Bfloat16Bits, DataType, Value, data_type_of
+from stagewire.bits import STORAGE, array_of, shape_of
+from stagewire.tensor import Array, DataType, Value, data_type_of
+from stagewire.worker.child_stage import load_in_child
 from stagewire.worker.executor import (
     Capability,
     Execution,
@@ -44,38 +46,15 @@ from stagewire.worker.executor import (
     Progress,
     StageOrder,
 )
+from stagewire.worker.fake_script import HARM, SPOILS, Deed
 
 NAMES: Final = ("fake", "function", "onnx", "whisper", "llamacpp", "speech")
 """Executors whose place the fake takes in `--fake`."""
 FORMATS: Final = ("onnx:fp32", "onnx:fp16", "ct2:fp16", "gguf:q4_1", "fake:bytes")
-_LONG_SECONDS: Final = 3600
-_ONE_AS_BFLOAT16: Final = 0x3F80
-
-
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """One line of a fault script."""
-
-    do: str
-    on: str = "item"
-    after: int = 0
-    seconds: float = 1.0
-    size_bytes: int = 1 << 20
-
-    @classmethod
-    def from_json(cls, line: Mapping[str, Any]) -> "Deed":
-        """Reads one line (JSON values, hence Any).
-
-        Raises:
-            FieldInvalidError: it has an unknown field or deed.
-        """
-        try:
-            deed = cls(**line)
-        except TypeError:
-            raise FieldInvalidError(f"a line of a fault script cannot be read: {line}") from None
-        if deed.do not in _DEEDS or deed.on not in ("load", "start", "item", "end"):
-            raise FieldInvalidError(f"a line of a fault script is unknown: {line}")
-        return deed
+FUNCTIONS: Final = (
+    *("resample", "segment_voice", "split_sentences", "echo"),
+    *("page_prepare", "page_boxes", "page_text", "photo_prepare", "top_label", "compose_prompt"),
+)
 
 
 class FakeExecutor:
@@ -91,39 +70,53 @@ class FakeExecutor:
 
     def describe(self) -> Sequence[Capability]:
         """Says that everything runs on the CPU."""
-        functions = ("resample", "segment_voice", "split_sentences", "echo")
         return (
             Capability(
                 self._name,
                 "cpu",
                 formats=FORMATS,
-                functions=functions if self._name == "function" else (),
+                functions=FUNCTIONS if self._name == "function" else (),
                 library_version="fake",
             ),
         )
 
     def load(self, order: StageOrder, progress: Progress) -> LoadedStage:
-        """Loads nothing, unless the script says so."""
-        script = tuple(map(Deed.from_json, order.options.get("script", ())))
-        progress("pretending")
-        stage = FakeStage(order, script, is_stamping=bool(order.options.get("stamp")))
-        for deed in script:
-            if deed.on == "load":
-                stage.perform(deed)
-        return stage
+        """Loads nothing, unless the script says so; with `options.in_child` in a process apart."""
+        if order.options.get("in_child"):
+            return load_in_child("stagewire.worker.fake:load_fake", order, progress)
+        return load_fake(order, progress)
 
     def close(self) -> None:
         """Holds nothing."""
+
+
+def load_fake(order: StageOrder, progress: Progress) -> "FakeStage":
+    """Loads in this process."""
+    script = tuple(map(Deed.from_json, order.options.get("script", ())))
+    progress("pretending")
+    stage = FakeStage(
+        order,
+        script,
+        is_stamping=bool(order.options.get("stamp")),
+        is_counting=bool(order.options.get("count_calls")),
+    )
+    for deed in script:
+        if deed.on == "load":
+            stage.perform(deed)
+    return stage
 
 
 @dataclass(slots=True)
 class FakeStage:
     """A stage that computes nothing."""
 
+    is_pretended: ClassVar[bool] = True
+    """What its proof says, so that nobody takes it for one."""
     order: StageOrder
     script: tuple[Deed, ...]
     is_stamping: bool = False
-    _leaked: list[Array] = field(default_factory=list)
+    is_counting: bool = False
+    _kept: list[Array] = field(default_factory=list)
     _item_count: int = 0
 
     @property
@@ -146,47 +139,67 @@ class FakeStage:
                 value = _stamped(item) if self.is_stamping else item
                 received.append(value)
                 self._item_count += not is_rehearsal
-                spoil = self._perform_all("item", is_rehearsal)
+                spoil = self._perform_all("item", is_rehearsal, value)
+                if self.is_counting:
+                    continue
                 for output in streams:
                     self._send(execution, output, [value], spoil)
         spoil = self._perform_all("end", is_rehearsal) or self._spoiling()
+        if self.is_counting:
+            self._send_count(execution)
+            return
         for output in self.order.outputs:
             if not output.is_stream:
                 self._send(execution, output, received, spoil)
 
+    def _send_count(self, execution: Execution) -> None:
+        session = execution.session
+        count = 0
+        if session is not None:
+            count = (session.state if isinstance(session.state, int) else 0) + 1
+            session.keep(count, size_bytes=count.bit_length())
+        for port in self.order.outputs:
+            item = small_item(port)
+            if isinstance(item, str):
+                execution.send(port.name, str(count))
+            else:
+                execution.send(port.name, np.full_like(item, count))
+
     def release(self) -> None:
-        """Forgets what it leaked."""
-        self._leaked.clear()
+        """Forgets what it leaked and mapped."""
+        self._kept.clear()
 
     def perform(self, deed: Deed) -> None:
         """Does one line of the script that changes no item."""
-        _DEEDS[deed.do](self, deed)
+        if deed.do == "leak":
+            # Touched, or it would be no memory yet.
+            self._kept.append(np.ones(deed.size_bytes, np.uint8))
+        elif deed.do == "map":
+            for path in self.order.files.values():
+                pages = np.memmap(path, np.uint8, "r")
+                pages.max()
+                self._kept.append(pages)
+        else:
+            HARM[deed.do](deed, self.order.stage_id)
 
-    def leak(self, deed: Deed) -> None:
-        """Keeps memory that it touched."""
-        self._leaked.append(np.ones(deed.size_bytes, np.uint8))
-
-    def _spoiling(self) -> str:
+    def _spoiling(self, item: Value | None = None) -> str:
         """Returns how the present item is spoiled."""
         return next(
             (
                 deed.do
                 for deed in self.script
-                if deed.do in _SPOILS and deed.on == "item" and self._item_count > deed.after
+                if deed.do in SPOILS and deed.is_due("item", self._item_count, item)
             ),
             "",
         )
 
-    def _perform_all(self, moment: str, is_rehearsal: bool) -> str:
+    def _perform_all(self, moment: str, is_rehearsal: bool, item: Value | None = None) -> str:
         if is_rehearsal:
             return ""
         for deed in self.script:
-            if deed.on == moment and deed.do not in _SPOILS:
-                # Every item after the first ones, or harm that heals itself would be missed.
-                if moment == "item" and self._item_count <= deed.after:
-                    continue
+            if deed.do not in SPOILS and deed.is_due(moment, self._item_count, item):
                 self.perform(deed)
-        return self._spoiling()
+        return self._spoiling(item)
 
     @staticmethod
     def _send(execution: Execution, port: Port, values: Sequence[Value], spoil: str) -> None:
@@ -204,13 +217,13 @@ def small_item(port: Port) -> Value:
     shape = [min(item.max_extent, 4) if item.name else item.max_extent for item in port.dimensions]
     if port.data_type.is_string:
         return np.full(shape, "fake" if port.data_type is DataType.UTF8 else b"fake", object)
-    if port.data_type is DataType.BFLOAT16:
-        return np.full(shape, _ONE_AS_BFLOAT16, np.uint16).view(Bfloat16Bits)
+    if port.data_type in STORAGE:
+        return array_of(port.data_type, [1], tuple(shape))
     return np.ones(shape, port.data_type.spelling)
 
 
 def _fits(port: Port, value: Value) -> bool:
-    shape = value.shape if isinstance(value, np.ndarray) else ()
+    shape = shape_of(value) if isinstance(value, np.ndarray) else ()
     return len(shape) == len(port.dimensions) and all(
         extent <= rule.max_extent and (rule.name or extent == rule.max_extent)
         for extent, rule in zip(shape, port.dimensions, strict=True)
@@ -229,59 +242,10 @@ def _spoiled(value: Value, spoil: str) -> Value:
     if spoil == "wrong_type":
         return np.zeros((1, 1, 1), np.float64)
     if isinstance(value, np.ndarray) and spoil == "wrong_shape":
-        return value[np.newaxis]
+        return np.asarray(value)[np.newaxis]
     if isinstance(value, np.ndarray) and spoil == "nan" and value.dtype.kind == "f":
         return np.full_like(value, np.nan)
     return value
-
-
-def _hang_with_gil(_: FakeStage, deed: Deed) -> None:
-    # PyDLL keeps the GIL during the call, so that no thread of Python runs meanwhile.
-    ctypes.PyDLL(None).sleep(int(deed.seconds) or _LONG_SECONDS)
-
-
-def _raise(_: FakeStage, __: Deed) -> None:
-    # No failure of the table: what an executor's library might raise, with a path in its text.
-    raise RuntimeError("the library failed in /somewhere/secret.py")
-
-
-def _refuse(stage: FakeStage, deed: Deed) -> None:
-    if deed.on == "load":
-        raise LoadFailedError(f"stage {stage.order.stage_id!r} refuses to be loaded")
-    raise StageFaultError(f"stage {stage.order.stage_id!r} refuses its input")
-
-
-def _flood(_: FakeStage, deed: Deed) -> None:
-    os.write(2, b"x" * deed.size_bytes)
-
-
-def _start_child(_: FakeStage, deed: Deed) -> None:
-    # As every child of a worker must, it binds itself to the worker first of all.
-    code = (
-        "import time; from stagewire.worker.lifeline_linux import die_with_parent;"
-        f" die_with_parent({os.getpid()}); time.sleep({deed.seconds})"
-    )
-    subprocess.Popen([sys.executable, "-I", "-c", code], stdin=subprocess.DEVNULL)
-
-
-def _sleep(_: FakeStage, deed: Deed) -> None:
-    time.sleep(deed.seconds)
-
-
-_SPOILS: Final = ("nan", "wrong_shape", "wrong_type")
-_DEEDS: Final[dict[str, Any]] = {
-    "crash": lambda _, __: os.kill(os.getpid(), signal.SIGKILL),
-    "exit": lambda _, __: os._exit(0),
-    "hang": lambda _, deed: time.sleep(deed.seconds if deed.seconds > 1 else _LONG_SECONDS),
-    "hang_gil": _hang_with_gil,
-    "slow": _sleep,
-    "leak": FakeStage.leak,
-    "raise": _raise,
-    "refuse": _refuse,
-    "flood": _flood,
-    "child": _start_child,
-    **dict.fromkeys(_SPOILS, lambda _, __: None),
-}
 
 
 if __name__ == "__main__":

@@ -93,6 +93,11 @@ class Host:
             error = task.exception()
             if error is not None and not self._is_leaving:
                 _log.error("a connection ended: %r", error)
+        if self._is_leaving:
+            # States may hold files or devices, which the end of the process would not close.
+            await asyncio.get_running_loop().run_in_executor(
+                self._prover, self._stages.sessions.release_all
+            )
         with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):
             await self._control.close()
         return 0 if self._is_leaving else 1
@@ -149,6 +154,11 @@ class Host:
             elif kind == "release_stage":
                 stage_id = message.release_stage.stage_id
                 self._order(stage_id, functools.partial(self._stages.release, stage_id))
+            elif kind == "release_session":
+                # Not behind a load: the caller waits until its session has ended.
+                session_id = message.release_session.session_id
+                release = functools.partial(self._stages.release_session, session_id)
+                self._order("", release, self._prover)
             elif kind == "cancel_execution":
                 self._executions.cancel(message.cancel_execution.execution_id, self._stages)
             elif kind == "credit_grant":

@@ -1,11 +1,12 @@
 """The lane of one stage: threads that run its executions first in, first out."""
 
+import contextlib
 import logging
 import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from stagewire import status
@@ -13,8 +14,10 @@ from stagewire.errors import DeadlineExceededError, StageError, StageFaultError
 from stagewire.v1 import gateway_pb2 as pb
 from stagewire.wiretime import to_duration
 from stagewire.worker.execution import LaneExecution, Times
-from stagewire.worker.executor import ExecutionEnded, LoadedStage
+from stagewire.worker.executor import Execution, ExecutionEnded, LoadedStage
 from stagewire.worker.outbox import Outbox
+from stagewire.worker.recorder import RECORDER
+from stagewire.worker.turns import Turns
 
 _log = logging.getLogger(__name__)
 
@@ -47,13 +50,29 @@ class Lane:
         outbox: Outbox,
         ended: Ended,
         rest: Callable[[], None],
+        turns: Turns | None = None,
+        cores: Collection[int] = (),
     ) -> None:
+        """Starts the threads; they run on the cores of the thread that calls.
+
+        Args:
+            stage_id: Name of the stage.
+            stage: What runs its executions.
+            concurrency: How many threads.
+            outbox: Takes what executions send.
+            ended: Is told of each execution that has ended.
+            rest: Is called whenever nothing is queued any more.
+            turns: Lets one thread compute at a time; without it they all do.
+            cores: What its threads were kept to; empty for any.
+        """
         self.stage_id = stage_id
         self.stage = stage
+        self.cores = frozenset(cores)
         self.slots = tuple(Slot() for _ in range(concurrency))
         self._outbox = outbox
         self._ended = ended
         self._rest = rest
+        self._turns = turns
         self._queue: deque[LaneExecution] = deque()
         self._is_closed = False
         self._changed = threading.Condition()
@@ -75,10 +94,18 @@ class Lane:
     def withdraw(self, execution: LaneExecution) -> bool:
         """Takes an execution out of the queue; says whether it was still there."""
         with self._changed:
-            if execution not in self._queue:
-                return False
-            self._queue.remove(execution)
-            return True
+            if execution in self._queue:
+                self._queue.remove(execution)
+                return True
+        if self._turns is not None:
+            # It may have been cancelled while it waits for its turn.
+            self._turns.wake()
+        return False
+
+    @property
+    def thread_ids(self) -> tuple[int, ...]:
+        """The operating system's numbers of its threads."""
+        return tuple(thread.native_id or 0 for thread in self._threads)
 
     def close(self) -> None:
         """Ends the threads after the executions that are queued; called off the loop."""
@@ -90,10 +117,10 @@ class Lane:
 
     def _serve(self, slot: Slot) -> None:
         while (execution := self._next()) is not None:
-            execution.times.started = time.monotonic()
             execution.note_progress = slot.note
             slot.note(True)
-            failure = self._run(execution)
+            with RECORDER.executing(execution.execution_id):
+                failure = self._run(execution, slot)
             slot.note(False)
             self._conclude(execution, failure)
             if not self._queue:
@@ -105,11 +132,13 @@ class Lane:
             self._changed.wait_for(lambda: self._queue or self._is_closed)
             return self._queue.popleft() if self._queue else None
 
-    def _run(self, execution: LaneExecution) -> StageError | None:
+    def _run(self, execution: LaneExecution, slot: Slot) -> StageError | None:
         """Runs one execution; returns why it failed. A cancelled one fails with no reason."""
         try:
             execution.check()
-            self.stage.run(execution)
+            with self._seated(execution, slot) as seated:
+                execution.times.started = time.monotonic()
+                self.stage.run(seated)
             execution.finish()
         except ExecutionEnded as ended:
             if execution.is_cancelled:
@@ -135,6 +164,14 @@ class Lane:
                 error_id=error_id,
             )
         return None
+
+    def _seated(
+        self, execution: LaneExecution, slot: Slot
+    ) -> contextlib.AbstractContextManager[Execution]:
+        """Returns what the executor gets; it takes turns where the lane does."""
+        if self._turns is None:
+            return contextlib.nullcontext(execution)
+        return self._turns.seated(execution, slot.note)
 
     def _conclude(self, execution: LaneExecution, failure: StageError | None) -> None:
         freed = execution.drop_inputs()

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from stagewire.errors import OutputContractError, TensorMismatchError
+from stagewire.errors import OutputContractError, StageError, TensorMismatchError
 from stagewire.tensor import Value, encode
-from stagewire.worker.executor import ExecutionEnded, LoadedStage, StageOrder
+from stagewire.worker.executor import ExecutionEnded, LoadedStage, Session, StageOrder
 
 
 class LocalExecution:
@@ -35,7 +35,9 @@ class LocalExecution:
         enough_items: int | None = None,
         deadline_seconds: float = math.inf,
         refuses_outputs: bool = False,
+        session: Session | None = None,
     ) -> None:
+        self.session = session
         self._order = order
         self._inputs = {port.name: port for port in order.inputs}
         self._outputs = {port.name: port for port in order.outputs}
@@ -50,6 +52,7 @@ class LocalExecution:
         self._refuses_outputs = refuses_outputs
         self._is_cancelled = False
         self._is_over = False
+        self._failure: StageError | None = None
         self._changed = threading.Condition()
 
     # --- the caller's side ---
@@ -146,6 +149,11 @@ class LocalExecution:
         """Time until the deadline."""
         return self._deadline - time.monotonic()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was cancelled or its deadline passed."""
+        return self._is_cancelled or self.remaining_seconds <= 0
+
     def receive(self, port: str) -> Value | None:
         """Waits for the next item of an input port; None after the last one."""
         with self._changed:
@@ -193,6 +201,12 @@ class LocalExecution:
         with self._changed:
             self._raise_if_ended()
 
+    def give_up(self, failure: StageError) -> None:
+        """Ends every wait of the run with a failure; from any thread."""
+        with self._changed:
+            self._failure = failure
+            self._changed.notify_all()
+
     def _wait(self, is_ready: Callable[[], bool]) -> None:
         self._raise_if_ended()
         while not is_ready():
@@ -203,6 +217,8 @@ class LocalExecution:
     def _raise_if_ended(self) -> None:
         if self._is_cancelled:
             raise ExecutionEnded("cancelled")
+        if self._failure is not None:
+            raise self._failure
         if self.remaining_seconds <= 0:
             raise ExecutionEnded("deadline")
 

@@ -1,7 +1,9 @@
-"""Memory of this process on Linux: proportional set size, from the kernel's own account."""
+"""Memory of a worker on Linux: proportional set size, from the kernel's own account."""
 
+import contextlib
 import ctypes
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,15 +27,51 @@ class _Known:
 
 
 class LinuxMeter:
-    """Reads `smaps_rollup`, and `smaps` for the pages of model files."""
+    """Adds this process and its children up."""
 
-    def __init__(self, root: Path, *, known_seconds: float = _KNOWN_SECONDS) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        known_seconds: float = _KNOWN_SECONDS,
+        children: Callable[[], frozenset[int]] = frozenset,
+    ) -> None:
+        self._known_seconds = known_seconds
+        self._own = _ProcessMeter(root, known_seconds)
+        self._find_children = children
+        # Replaced as a whole: the measurer and the loader both measure.
+        self._children: dict[int, _ProcessMeter] = {}
+        # Not in every C library, such as musl.
+        self._malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+
+    def measure(self, model_files: frozenset[str]) -> MemoryUsage:
+        """Returns anonymous memory, and the resident pages of the named mapped files."""
+        usage = self._own.measure(model_files)
+        known = self._children
+        children = self._children = {
+            pid: known.get(pid) or _ProcessMeter(Path(f"/proc/{pid}"), self._known_seconds)
+            for pid in self._find_children()
+        }
+        for child in children.values():
+            # One that has just ended occupies nothing.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                usage += child.measure(model_files)
+        return usage
+
+    def trim(self) -> None:
+        """Gives freed memory back; without it glibc keeps half of what a load used for a moment."""
+        if self._malloc_trim is not None:
+            self._malloc_trim(0)
+
+
+class _ProcessMeter:
+    """Reads `smaps_rollup` of one process, and `smaps` for the pages of model files."""
+
+    def __init__(self, root: Path, known_seconds: float) -> None:
         self._root = root
         self._known_seconds = known_seconds
         # Replaced as a whole: the measurer and the loader both measure.
         self._known: _Known | None = None
-        # Not in every C library, such as musl.
-        self._malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
     def measure(self, model_files: frozenset[str]) -> MemoryUsage:
         """Returns anonymous memory, and the resident pages of the named mapped files.
@@ -57,11 +95,6 @@ class LinuxMeter:
             known = _Known(model_files, now, all_files, self._resident_bytes(model_files))
             self._known = known
         return MemoryUsage(anonymous, known.model_file_bytes)
-
-    def trim(self) -> None:
-        """Gives freed memory back; without it glibc keeps half of what a load used for a moment."""
-        if self._malloc_trim is not None:
-            self._malloc_trim(0)
 
     def _still_holds(self, known: _Known, files: frozenset[str], all_file_bytes: int) -> bool:
         return (

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import logging
+import math
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -20,12 +21,16 @@ from stagewire.errors import (
 from stagewire.limits import TENSOR_BYTES
 from stagewire.v1 import capability_pb2
 from stagewire.v1 import gateway_pb2 as pb
-from stagewire.wiretime import to_duration
+from stagewire.wiretime import to_duration, to_seconds
+from stagewire.worker.affinity import attest_cores, kept_to, make_affinity
 from stagewire.worker.executor import ExecutionEnded, Executor, LoadedStage, StageOrder
 from stagewire.worker.lane import Ended, Lane
 from stagewire.worker.local_execution import LocalExecution
 from stagewire.worker.memory import MemoryMeter
+from stagewire.worker.order import find_port
 from stagewire.worker.outbox import Outbox
+from stagewire.worker.sessions import SessionStates
+from stagewire.worker.turns import Turns
 
 _log = logging.getLogger(__name__)
 _ENOUGH_ITEMS: Final = 4
@@ -41,8 +46,10 @@ class Stages:
         self._outbox = outbox
         self._meter = meter
         self._ended = ended
+        self._affinity = make_affinity()
         self.lanes: dict[str, Lane] = {}
         self.orders: dict[str, StageOrder] = {}
+        self.sessions = SessionStates()
 
     @property
     def model_files(self) -> frozenset[str]:
@@ -58,28 +65,50 @@ class Stages:
             order = to_order(message)
             executor = self._executor(order.executor)
             files = self.model_files | {str(path) for path in order.files.values()}
-            before = self._meter.measure(files).total_bytes
-            stage = executor.load(order, report)
+            before = self._meter.measure(files)
+            # Threads that a library starts while it loads are born where the lane's threads are.
+            turns = to_turns(message, order)
+            with kept_to(self._affinity, message.cores, order.stage_id):
+                stage = executor.load(order, report)
+                lane = Lane(
+                    order.stage_id,
+                    stage,
+                    order.concurrency,
+                    self._outbox,
+                    self._ended,
+                    self._meter.trim,
+                    turns,
+                    message.cores,
+                )
+            cores = self._attested(message, lane)
         except Exception as error:  # the outermost edge of an executor: the worker must answer
             return fault(message.stage_id, "could not be loaded", error)
         # What the load used for a moment is given back, or it would count as the stage's own.
         self._meter.trim()
-        measured = self._meter.measure(files).total_bytes - before
+        after = self._meter.measure(files)
         self.orders[order.stage_id] = order
-        self.lanes[order.stage_id] = Lane(
-            order.stage_id, stage, order.concurrency, self._outbox, self._ended, self._meter.trim
-        )
+        self.lanes[order.stage_id] = lane
         return pb.AttachRequest(
             stage_loaded=pb.StageLoaded(
                 stage_id=order.stage_id,
-                measured_bytes=max(0, measured),
+                measured_bytes=max(0, after.total_bytes - before.total_bytes),
                 duration=to_duration(time.monotonic() - began),
                 thread_settings=[
                     capability_pb2.ThreadSetting(name=name, value=value)
-                    for name, value in stage.thread_settings.items()
+                    for name, value in {**stage.thread_settings, **cores}.items()
                 ],
+                anonymous_before_bytes=before.anonymous_pss_bytes,
+                anonymous_after_bytes=after.anonymous_pss_bytes,
             )
         )
+
+    def _attested(self, message: pb.LoadStage, lane: Lane) -> dict[str, str]:
+        try:
+            return attest_cores(self._affinity, message.cores, lane.thread_ids, lane.stage_id)
+        except LoadFailedError:
+            lane.close()
+            lane.stage.release()
+            raise
 
     def _executor(self, name: str) -> Executor:
         executor = self._executors.get(name)
@@ -96,16 +125,20 @@ class Stages:
         if lane is None or order is None:
             return fault(stage_id, "is not loaded", StageNotResidentError("load it first"))
         try:
-            sent = prove_stage(lane.stage, order)
+            with kept_to(self._affinity, lane.cores, stage_id):
+                sent = prove_stage(lane.stage, order)
         except Exception as error:  # the outermost edge of an executor: the worker must answer
             return fault(stage_id, "could not run its example", error)
         self._meter.trim()
+        # Only the fake says so; no other stage needs to say that it is none.
+        is_pretended = getattr(lane.stage, "is_pretended", False)
+        ran = "pretended" if is_pretended else "ran its example on the CPU, its only device"
         return pb.AttachRequest(
             stage_proved=pb.StageProved(
                 stage_id=stage_id,
                 verdict=capability_pb2.VERDICT_FULL,
                 grade=capability_pb2.GRADE_B,
-                evidence=f"ran its example on the CPU, the executor's only device: {sent}",
+                evidence=f"{ran}: {sent}",
                 duration=to_duration(time.monotonic() - began),
             )
         )
@@ -118,11 +151,19 @@ class Stages:
         if lane is None:
             return fault(stage_id, "is not loaded", StageNotResidentError("load it first"))
         lane.close()
+        self.sessions.release_stage(stage_id)
         lane.stage.release()
         self._meter.trim()
         freed = before - self._meter.measure(self.model_files).total_bytes
         return pb.AttachRequest(
             stage_released=pb.StageReleased(stage_id=stage_id, freed_bytes=max(0, freed))
+        )
+
+    def release_session(self, session_id: str) -> pb.AttachRequest:
+        """Frees what every stage keeps for a session; returns SessionReleased."""
+        kept = self.sessions.release_session(session_id)
+        return pb.AttachRequest(
+            session_released=pb.SessionReleased(session_id=session_id, stages=kept)
         )
 
 
@@ -166,7 +207,29 @@ def to_order(message: pb.LoadStage) -> StageOrder:
         outputs=tuple(map(ports.from_message, message.outputs)),
         thread_count=message.thread_count or 1,
         concurrency=message.concurrency or 1,
+        budget_bytes=max(message.load_peak_bytes, message.resident_bytes)
+        + message.per_request_bytes * (message.concurrency or 1),
+        hang_timeout_seconds=(
+            to_seconds(message.hang_timeout) if message.HasField("hang_timeout") else math.inf
+        ),
     )
+
+
+def to_turns(message: pb.LoadStage, order: StageOrder) -> Turns | None:
+    """Returns the turns of a stage whose executions take some; one alone computes anyway.
+
+    Raises:
+        LoadFailedError: the stage has no such output.
+    """
+    if not message.HasField("realtime") or order.concurrency == 1:
+        return None
+    port = find_port(order.outputs, message.realtime.port)
+    if port is None or not message.realtime.per_second > 0:
+        raise LoadFailedError(
+            f"stage {order.stage_id!r} has no output {message.realtime.port!r} to be played",
+            stage=order.stage_id,
+        )
+    return Turns(port, message.realtime.per_second)
 
 
 def fault(stage_id: str, what: str, error: Exception) -> pb.AttachRequest:

@@ -8,6 +8,7 @@ import psutil
 
 from stagewire.v1 import capability_pb2
 from stagewire.worker.lifeline import bind_to_parent
+from stagewire.worker.recorder import RECORDER
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,9 @@ def read_start() -> Start:
         distributions=tuple(fields.get("distributions", ())),
     )
     bind_to_parent(start.parent_pid)
+    record = fields.get("record_descriptor")
+    if record is not None:
+        RECORDER.open(record)
     if sys.platform == "linux":
         from stagewire.worker.lifeline_linux import end_with_input
 

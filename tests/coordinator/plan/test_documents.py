@@ -131,6 +131,7 @@ def test_a_bomb_of_aliases_stays_small():
             "1:5",
             "is not YAML here: did not find expected alphabetic or numeric character",
         ),
+        ("a: 1\nbc", "2:3", "is not YAML here: could not find expected ':'"),
         (b"a: 1\nb: \xff\n", "2:4", "is not UTF-8 text"),
         ("a: 1\nb: x\x00y\n", "2:5", "holds the character '\\x00', which YAML forbids"),
         ("a: 1\r\nb: \x07\r\n", "2:4", "holds the character '\\x07', which YAML forbids"),

@@ -102,7 +102,7 @@ def test_one_image_goes_two_ways_that_meet_in_one_prompt():
     }
     assert takers == {"cut_lines", "centre"}
     assert graph.stages[-2:] == ("ask_for_caption", "answer")
-    assert set(graph.outputs) == {"lines", "label", "probability", "answer"}
+    assert set(graph.outputs) == {"lines", "confidences", "label", "probability", "answer"}
 
 
 def test_a_photo_is_labelled_without_the_language_model():

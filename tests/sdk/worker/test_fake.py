@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from stagewire import bits
 from stagewire.errors import FieldInvalidError, LoadFailedError, OutputContractError
 from stagewire.ports import Dimension, Port
-from stagewire.tensor import DataType
+from stagewire.tensor import BitsArray, DataType, encode
 from stagewire.worker.executor import StageOrder
 from stagewire.worker.fake import NAMES, FakeExecutor, small_item
 from stagewire.worker.local_execution import LocalExecution
@@ -52,6 +53,22 @@ def test_an_output_takes_over_the_items_of_its_own_type():
         ITEM.tolist(),
         (ITEM * 2).tolist(),
     ]
+
+
+@pytest.mark.parametrize("has_library", [True, False])
+@pytest.mark.parametrize("data_type", DataType)
+def test_it_echoes_items_of_every_type(monkeypatch, data_type, has_library):
+    if not has_library:
+        monkeypatch.setattr(bits, "_number_type", lambda _: None)
+    rules = (Dimension("", 3), Dimension("n", 8))
+    inputs, outputs = Port("x", data_type, rules, True), Port("y", data_type, rules, True)
+    order, stage = load(inputs=(inputs,), outputs=(outputs,))
+    value = small_item(Port("x", data_type, (Dimension("", 3), Dimension("", 5))))
+
+    [back] = run(order, stage, value)["y"]
+    assert encode(back)[0] == encode(value)[0]
+    assert bytes(encode(back)[1]) == bytes(encode(value)[1])
+    assert isinstance(back, BitsArray) == (not has_library and data_type in bits.STORAGE)
 
 
 def test_nan_comes_out_where_it_was_told_to():

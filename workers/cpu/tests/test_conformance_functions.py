@@ -71,17 +71,25 @@ def vision_inputs() -> dict[str, dict[str, list]]:
     }
 
 
+FUNCTIONS = [
+    *("resample", "split_sentences", "page_prepare", "page_boxes", "page_text"),
+    *("photo_prepare", "top_label", "compose_prompt"),
+]
+
+
 @pytest.fixture(
     scope="module",
     params=[
-        *("resample", "split_sentences", "onnx", "page_prepare", "page_boxes", "page_text"),
-        *("photo_prepare", "top_label", "compose_prompt"),
+        ("onnx", {}),
+        *((name, {"in_child": it}) for name in FUNCTIONS for it in (False, True)),
     ],
+    ids=lambda param: f"{param[0]} in a child" if param[1].get("in_child") else param[0],
 )
 def trial(request, resample_order, split_order, onnx_order, vision_order, vision_inputs):
-    if request.param in vision_inputs:
-        inputs = vision_inputs[request.param]
-        with Trial(FunctionExecutor, vision_order(request.param), inputs) as opened:
+    name, options = request.param
+    if name in vision_inputs:
+        inputs = vision_inputs[name]
+        with Trial(FunctionExecutor, vision_order(name, **options), inputs) as opened:
             yield opened
         return
     make, order, inputs = {
@@ -106,8 +114,8 @@ def trial(request, resample_order, split_order, onnx_order, vision_order, vision
                 "right": [np.array([1.0, 2.0], np.float32)],
             },
         ),
-    }[request.param]
-    with Trial(make, order, inputs) as opened:
+    }[name]
+    with Trial(make, replace(order, options=options), inputs) as opened:
         yield opened
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from stagewire.errors import FieldInvalidError
 from stagewire.worker.conformance import LocalExecution, Trial
+from stagewire.worker.sessions import SessionStates
 from worker_cpu.llamacpp import LlamacppExecutor
 
 pytestmark = pytest.mark.end_to_end
@@ -89,6 +90,68 @@ def test_a_cancel_ends_a_long_prompt_before_it_is_read(llamacpp_order):
         execution.cancel()
         run.expect_ended("cancelled while the prompt was read")
         assert execution.outputs["text"] == []
+
+
+# --- sessions ---
+
+
+def asked(trial, session, prompt):
+    execution = LocalExecution(trial.order, session=session)
+    execution.feed_all({"prompt": [prompt]})
+    trial.start(execution).expect_return(prompt)
+    return "".join(execution.outputs["text"])
+
+
+@pytest.fixture
+def session():
+    return SessionStates().of("answer", "s")
+
+
+def test_a_second_question_of_a_session_knows_the_first(llamacpp_order, session):
+    with make_trial(llamacpp_order, max_tokens=30) as trial:
+        asked(trial, session, "My cat is called Mimi.")
+        assert "Mimi" in asked(trial, session, "What is my cat called?")
+        assert "Mimi" not in asked(trial, None, "What is my cat called?")
+    assert [turn.prompt for turn in session.state][1] == "What is my cat called?"
+
+
+def test_a_request_without_a_session_is_answered_as_before(llamacpp_order, session):
+    with make_trial(llamacpp_order, max_tokens=12) as trial:
+        first = asked(trial, None, "What is bread?")
+        assert asked(trial, session, "What is bread?") == first
+
+
+def test_the_oldest_turns_are_forgotten_when_the_context_is_full(llamacpp_order, session):
+    with make_trial(llamacpp_order, max_tokens=16, context_tokens=256) as trial:
+        for number in range(8):
+            asked(trial, session, f"Question {number}. " + "What is bread made of? " * 6)
+    prompts = [turn.prompt for turn in session.state]
+    assert 1 < len(prompts) < 8
+    assert [prompt[:11] for prompt in prompts] == [
+        f"Question {number}." for number in range(8 - len(prompts), 8)
+    ]
+
+
+def test_a_prompt_that_no_context_holds_is_refused_in_a_session_too(llamacpp_order, session):
+    with make_trial(llamacpp_order, max_tokens=16, context_tokens=128) as trial:
+        asked(trial, session, "What is bread?")
+        execution = LocalExecution(trial.order, session=session)
+        execution.feed_all({"prompt": ["bread " * 400]})
+        error = trial.start(execution).wait("a long prompt")
+        assert isinstance(error, FieldInvalidError)
+        assert "context_tokens" in error.message
+        assert [turn.prompt for turn in session.state] == ["What is bread?"]
+
+
+def test_an_answer_that_was_cancelled_is_no_turn(llamacpp_order, session):
+    with make_trial(llamacpp_order, max_tokens=60) as trial:
+        execution = LocalExecution(trial.order, credit=1, session=session)
+        execution.feed_all({"prompt": ["Tell me a story."]})
+        run = trial.start(execution)
+        assert execution.take("text", 600)
+        execution.cancel()
+        run.expect_ended("cancelled inside the answer")
+    assert session.state is None
 
 
 def test_nobody_can_connect_to_the_library(trial):

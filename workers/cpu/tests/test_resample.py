@@ -104,3 +104,20 @@ def test_audio_longer_than_the_plan_takes_is_the_callers_to_shorten(resample_ord
 
     with pytest.raises(FieldInvalidError, match=r"2\.0 s long, the plan takes 1\.0 s"):
         execution.run(stage)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("sample", [np.nan, np.inf, -np.inf])
+def test_a_sample_that_is_no_number_is_refused(resample_order, sample, is_stream):
+    order = resample_order
+    if is_stream:
+        audio_in = dataclasses.replace(order.inputs[0], is_stream=True)
+        audio_out = dataclasses.replace(order.outputs[0], is_stream=True)
+        order = dataclasses.replace(
+            order, inputs=(audio_in, *order.inputs[1:]), outputs=(audio_out,)
+        )
+    execution = LocalExecution(order)
+    audio = np.array([0.0, sample, 0.0], np.float32)
+    execution.feed_all({"audio": [audio], "rate": [np.array(48_000, np.int32)]})
+    with pytest.raises(FieldInvalidError, match="not a finite number"):
+        execution.run(FunctionExecutor().load(order, print))

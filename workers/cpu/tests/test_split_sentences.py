@@ -1,6 +1,8 @@
 """Sentences from a text that grows."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from worker_cpu.functions.split_sentences import SentenceSplitter, SplitterSettings
 
@@ -91,3 +93,73 @@ def test_a_long_stream_is_not_searched_again_and_again():
     for _ in range(3_000):
         splitter.push("ab ")
     assert splitter._searched > 8_000
+
+
+def ramp(text: str, size: int = 3, first: int = 20, most: int = 160) -> list[str]:
+    splitter = SentenceSplitter(SplitterSettings(8, most, first))
+    found = []
+    for at in range(0, len(text), size):
+        found += splitter.push(text[at : at + size])
+    return found + splitter.finish()
+
+
+RIVERS = (
+    "Rivers begin in the mountains, where snow melts in spring, and they gather water from every"
+    " valley; after many days, when the land is flat, they slow down, grow wide, and reach the sea."
+    " People have lived beside them, by choice, for as long as anyone can tell, and still do."
+)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 1000])
+def test_the_first_pieces_end_with_clauses_and_grow_until_they_are_sentences(size):
+    assert ramp(RIVERS, size) == [
+        "Rivers begin in the mountains,",
+        "where snow melts in spring, and they gather water from every valley;",
+        "after many days, when the land is flat, they slow down, grow wide, and reach the sea.",
+        "People have lived beside them, by choice, for as long as anyone can tell, and still do.",
+    ]
+
+
+def test_a_first_piece_leaves_as_soon_as_its_clause_has_ended():
+    splitter = SentenceSplitter(SplitterSettings(8, 160, 20))
+    assert splitter.push("Rivers begin in the mountains") == []
+    assert splitter.push(",") == []
+    assert splitter.push(" where") == ["Rivers begin in the mountains,"]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("It has 1,000,000 people and more, as they say.", "It has 1,000,000 people and more,"),
+        ("We met on January 3, 2020 in Rome, by chance.", "We met on January 3, 2020 in Rome,"),
+        ("The train leaves at 10:45 sharp, so hurry.", "The train leaves at 10:45 sharp,"),
+        ('He said "give me the bread," and left us.', 'He said "give me the bread,"'),
+        ("Well, yes, it is true, and it is good.", "Well, yes, it is true,"),
+        ("No clause ends in here at all. Next one.", "No clause ends in here at all."),
+        (
+            "今日はとてもいい天気ですから、みんなで公園へ行きましょう。",
+            "今日はとてもいい天気ですから、みんなで公園へ行きましょう。",
+        ),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 4, 1000])
+def test_commas_that_end_no_clause_are_left_alone(text, first, size):
+    assert ramp(text, size)[0] == first
+
+
+def test_without_a_ramp_sentences_stay_whole():
+    assert ramp(RIVERS, first=0, most=400) == split(RIVERS)
+
+
+WORDS = st.text("abc XY12,.;:!?'\"—、\n", max_size=300)
+
+
+@given(WORDS, st.integers(1, 40), st.integers(0, 60), st.integers(40, 200))
+def test_pieces_are_bounded_joined_they_are_the_text_and_they_do_not_depend_on_how_it_came(
+    text, size, first, most
+):
+    pieces = ramp(text, size, first, most)
+
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+    assert all(0 < len(piece) <= most for piece in pieces)
+    assert pieces == ramp(text, 1, first, most)

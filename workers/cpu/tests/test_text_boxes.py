@@ -30,12 +30,12 @@ def marked(*rectangles, shape=(400, 600), value=0.9) -> np.ndarray:
 def test_a_box_lies_as_its_region_and_grows_by_its_part(turn, width, height):
     (box,) = find_boxes(marked(((300, 200), (width, height), turn)), RULES)
 
-    # Regions are whole pixels, and are widened by one on each side.
+    # Regions are whole pixels, widened by one on each side, and grow by more than they are wide.
     grown = RULES.growth * width * height / (width + height)
     assert box.centre == pytest.approx((300, 200), abs=1.5)
     assert math.degrees(math.atan2(box.along[1], box.along[0])) == pytest.approx(turn, abs=2)
-    assert box.width == pytest.approx(width + grown, abs=7)
-    assert box.height == pytest.approx(height + grown, abs=7)
+    assert box.width == pytest.approx(width + grown, abs=10)
+    assert box.height == pytest.approx(height + grown, abs=10)
     assert box.along @ box.down == pytest.approx(0, abs=1e-6)
 
 

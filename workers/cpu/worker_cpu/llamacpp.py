@@ -1,6 +1,8 @@
 """Executor `llamacpp`: text from a GGUF model with llama.cpp, inside this process.
 
 The items of `prompt` are joined into one message of the user; the answer leaves as it is generated.
+Within a session the model reads the turns before as well, as many of the last ones as its context
+holds beside the prompt and the longest answer; an answer that was not finished is no turn.
 """
 
 import secrets
@@ -42,6 +44,7 @@ OUTPUTS: Final = (PortRule("text", DataType.UTF8, is_stream=True),)
 PROMPT_BATCH: Final = 128
 """Tokens of a prompt that are computed between two looks at a cancel: about a second."""
 _MAGIC: Final = b"GGUF"
+_TOO_LONG: Final = "exceed_context_size_error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,14 @@ class LlamacppSettings:
     seed: int
     stop: tuple[str, ...]
     cache_prompt: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One question of a session and its whole answer."""
+
+    prompt: str
+    answer: str
 
 
 class LlamacppExecutor:
@@ -135,20 +146,45 @@ class LlamacppStage:
         )
         if not prompt:
             return
-        answer = _Answer(execution)
-        # Returns when the callback was told the end or asked to stop.
-        self._server.handle_chat_completions(self._request(prompt), answer.take)
+        session = execution.session
+        turns: tuple[Turn, ...] = ()
+        if session is not None and isinstance(session.state, tuple):
+            turns = session.state
+        answer = self._answer(execution, prompt, turns)
+        while answer.is_crowded and turns:
+            # The oldest turn is forgotten; what remains is counted again, before it is computed.
+            turns = turns[1:]
+            answer = self._answer(execution, prompt, turns)
         answer.conclude()
+        if session is not None:
+            turns += (Turn(prompt, "".join(answer.pieces)),)
+            size = sum(len(turn.prompt.encode()) + len(turn.answer.encode()) for turn in turns)
+            session.keep(turns, size_bytes=size)
 
-    def _request(self, prompt: str) -> dict[str, Any]:  # JSON of llama.cpp's chat API
+    def _answer(self, execution: Execution, prompt: str, turns: Sequence[Turn]) -> "_Answer":
         settings = self._settings
-        messages = [{"role": "user", "content": prompt}]
+        room = settings.context_tokens - settings.max_tokens if turns else None
+        answer = _Answer(execution, room)
+        # Returns when the callback was told the end or asked to stop.
+        self._server.handle_chat_completions(self._request(prompt, turns), answer.take)
+        return answer
+
+    def _request(
+        self, prompt: str, turns: Sequence[Turn]
+    ) -> dict[str, Any]:  # JSON of llama.cpp's chat API
+        settings = self._settings
+        messages = []
         if settings.system_prompt:
-            messages.insert(0, {"role": "system", "content": settings.system_prompt})
+            messages.append({"role": "system", "content": settings.system_prompt})
+        for turn in turns:
+            messages.append({"role": "user", "content": turn.prompt})
+            messages.append({"role": "assistant", "content": turn.answer})
+        messages.append({"role": "user", "content": prompt})
         return {
             "messages": messages,
             "stream": True,
-            # Calls back between batches of a long prompt as well, so that a cancel is seen there.
+            # Calls back before a prompt is computed, with its length, and between its batches, so
+            # that a cancel is seen there.
             "return_progress": True,
             "max_tokens": settings.max_tokens,
             "temperature": settings.temperature,
@@ -165,10 +201,17 @@ class LlamacppStage:
 
 
 class _Answer:
-    """Passes the pieces of one answer on to an execution."""
+    """Passes the pieces of one answer on to an execution.
 
-    def __init__(self, execution: Execution) -> None:
+    `room_tokens` is what the prompt may take when there are turns in it that can be left out.
+    """
+
+    def __init__(self, execution: Execution, room_tokens: int | None) -> None:
         self._execution = execution
+        self._room_tokens = room_tokens
+        self.pieces: list[str] = []
+        self.is_crowded = False
+        """Whether nothing was answered because turns have to be left out first."""
         self._ended: BaseException | None = None
         self._error: Mapping[str, Any] | None = None  # JSON of llama.cpp's chat API
         self._is_finished = False
@@ -177,11 +220,20 @@ class _Answer:
         """Called by llama.cpp for each piece; returns whether it shall stop."""
         try:
             self._error = event.get("error")
-            if self._error is None:
+            self.is_crowded = self._is_over_room(event)
+            if self._error is None and not self.is_crowded:
                 self._pass_on(event)
         except BaseException as ended:  # native code would swallow it in silence
             self._ended = ended
-        return self._ended is not None or self._error is not None
+        return self._ended is not None or self._error is not None or self.is_crowded
+
+    def _is_over_room(self, event: Mapping[str, Any]) -> bool:
+        if self._room_tokens is None:
+            return False
+        if self._error is not None:
+            return self._error.get("type") == _TOO_LONG
+        total = event.get("prompt_progress", {}).get("total", 0)
+        return isinstance(total, int) and total > self._room_tokens
 
     def _pass_on(self, event: Mapping[str, Any]) -> None:
         self._execution.check()
@@ -190,6 +242,7 @@ class _Answer:
             text = choice.get("delta", {}).get("content")
             if text:
                 self._execution.send("text", text)
+                self.pieces.append(text)
             if choice.get("finish_reason"):
                 self._is_finished = True
 
@@ -198,7 +251,7 @@ class _Answer:
         if self._ended is not None:
             raise self._ended
         if self._error is not None:
-            if self._error.get("type") == "exceed_context_size_error":
+            if self._error.get("type") == _TOO_LONG:
                 needed, held = self._error.get("n_prompt_tokens"), self._error.get("n_ctx")
                 raise FieldInvalidError(
                     f"the prompt has {needed} tokens and the context holds {held};"

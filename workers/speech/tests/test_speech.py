@@ -115,6 +115,21 @@ def test_speech_can_be_slowed_down(trial, order):
     assert slowly > 1.5 * sum(map(len, trial.complete(TEXTS, "usual")["audio"]))
 
 
+def test_a_ramp_speaks_the_same_words_in_more_pieces(order):
+    text = "In the mountains, where the snow melts in spring, a river begins as a small stream."
+    spoken = {}
+    for first_seconds in (0, 1):
+        options = {**STEADY, "first_seconds": first_seconds}
+        with Trial(SpeechExecutor, replace(order, options=options), {"text": [text]}) as trial:
+            spoken[first_seconds] = trial.complete({"text": [text]}, "a ramp")["audio"]
+
+    assert len(spoken[0]) == 1
+    assert len(spoken[1]) > 1
+    assert len(spoken[1][0]) < len(spoken[0][0]) / 2
+    # Each piece ends with the pause of a clause.
+    assert 0.9 < sum(map(len, spoken[1])) / len(spoken[0][0]) < 1.5
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [

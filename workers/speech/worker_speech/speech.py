@@ -1,6 +1,7 @@
 """Executor `speech`: sentences to audio with a Piper voice."""
 
 import json
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -9,6 +10,7 @@ import numpy as np
 
 from ortkit import Session, SessionSettings, open_session
 from stagewire.errors import EnvironmentBrokenError, FieldInvalidError, LoadFailedError
+from stagewire.playback import Playback
 from stagewire.tensor import Array, DataType, Value
 from stagewire.worker.executor import Capability, Execution, Progress, StageOrder
 from stagewire.worker.order import (
@@ -21,6 +23,7 @@ from stagewire.worker.order import (
     library_text,
     single_file,
 )
+from worker_speech.ramp import Speed, cut, most_characters
 
 FORMATS: Final = ("onnx:fp32",)
 INPUTS: Final = (PortRule("text", DataType.UTF8),)
@@ -77,26 +80,36 @@ class SpeechExecutor:
             keeps_memory=options.flag("keep_memory", default=False),
             seed=options.integer("seed", 0, low=0, high=(1 << 31) - 1),
         )
+        first_seconds = options.number("first_seconds", 0.0, low=0.0, high=60.0)
         options.finish()
         progress("opening the voice")
         session = open_session(model, order.files, settings)
         voice = PiperVoice(
             session=session.library_session, config=config, download_dir=model.parent
         )
-        return SpeechStage(order, session, voice, synthesis)
+        return SpeechStage(order, session, voice, synthesis, first_seconds)
 
     def close(self) -> None:
         """Holds nothing of its own."""
 
 
 class SpeechStage:
-    """One voice: each sentence becomes one audio item, or more where its port takes less."""
+    """One voice: each text becomes one audio item, or more where a ramp or its port wants less."""
 
     # `voice` and `synthesis` are a PiperVoice and a SynthesisConfig, whose library has no types.
-    def __init__(self, order: StageOrder, session: Session, voice: Any, synthesis: Any) -> None:
+    def __init__(
+        self,
+        order: StageOrder,
+        session: Session,
+        voice: Any,
+        synthesis: Any,
+        first_seconds: float,
+    ) -> None:
         self._session = session
         self._voice = voice
         self._synthesis = synthesis
+        self._first_seconds = first_seconds
+        self._speed = Speed()
         self._sends_rate = find_port(order.outputs, "rate") is not None
         audio = next(port for port in order.outputs if port.name == "audio")
         self._most_samples = audio.dimensions[0].max_extent
@@ -116,18 +129,37 @@ class SpeechStage:
         return {"text": ["Hello."]}
 
     def run(self, execution: Execution) -> None:
-        """Speaks each text as soon as it comes."""
+        """Speaks each text as soon as it comes, in pieces while little was spoken before."""
         if self._sends_rate:
             execution.send("rate", np.array(self.sample_rate, dtype=np.int32))
+        playback = Playback(self.sample_rate)
         for text in execution.items("text"):
-            for audio in self._speak(str(text)):
-                execution.send("audio", audio)
+            rest = str(text)
+            while rest:
+                piece, rest = self._next_piece(rest, playback)
+                for audio in self._speak(piece):
+                    execution.send("audio", audio)
+                    playback.add(len(audio), time.monotonic())
+
+    def _next_piece(self, text: str, playback: Playback) -> tuple[str, str]:
+        if not self._first_seconds:
+            return text, ""
+        slack = playback.slack(time.monotonic())
+        return cut(text, most_characters(self._speed, slack, self._first_seconds))
 
     def _speak(self, text: str) -> Iterator[Array]:
+        began, busy_seconds, sample_count = time.monotonic(), 0.0, 0
         for chunk in self._voice.synthesize(text, self._synthesis):
+            busy_seconds += time.monotonic() - began
             samples: Array = chunk.audio_int16_array
+            sample_count += len(samples)
             for start in range(0, len(samples), self._most_samples):
                 yield samples[start : start + self._most_samples]
+            # Whoever takes a piece may wait for its turn; that is not the voice's time.
+            began = time.monotonic()
+        if sample_count:
+            seconds = sample_count / self.sample_rate
+            self._speed = self._speed.after(len(text.strip()), seconds, busy_seconds)
 
     def release(self) -> None:
         """Closes the voice."""

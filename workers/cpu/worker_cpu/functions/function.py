@@ -18,3 +18,8 @@ class Function:
     """Makes a stage of an order whose ports and format were checked."""
     formats: tuple[str, ...] = ()
     """Formats of the artifact that it needs; empty when it needs none."""
+    in_child: bool = False
+    """Whether its stages run in a child of the worker unless the plan says otherwise.
+
+    True where it holds the interpreter lock for long: see the measurements in the worker's page.
+    """

@@ -37,7 +37,14 @@ _BOUNDARY: Final = re.compile(
 _LAST_WORD: Final = re.compile(r"(\S+)$")
 _OPENERS: Final = "\"'\u2018\u201c([{*_-"
 _CLAUSE_END: Final = re.compile(r"[,;:\u2014\u2013\uff0c\u3001]\s*|\s+")
+_EARLY_END: Final = re.compile(
+    r"[,;:\u2014\u2013][\"'\u2019\u201d)\]}*_]*\s+(?=(?P<after>\S))"
+    r"|[\uff0c\u3001\uff1b\uff1a]"
+)
+"""The end of a clause: unlike in numbers and times of day, with white space behind."""
 _LIST_DIGITS: Final = 3
+_DOUBLINGS: Final = 16
+"""Enough to be over any `max_characters`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,11 @@ class SplitterSettings:
     """A shorter sentence is joined to the next one."""
     max_characters: int
     """A longer one is cut at the end of a clause."""
+    first_characters: int = 0
+    """The first piece may end with a clause once it has so many; 0 for sentences alone.
+
+    Each following one needs twice as many as the one before, until that is over `max_characters`.
+    """
 
 
 class SentenceSplitter:
@@ -58,6 +70,8 @@ class SentenceSplitter:
         self._text = ""
         self._searched = 0
         """Everything before it holds no end of a sentence."""
+        self._taken = 0
+        """Pieces that have left."""
 
     def push(self, piece: str) -> list[str]:
         """Takes the next piece; returns the sentences that it completes."""
@@ -73,6 +87,7 @@ class SentenceSplitter:
     def _completed(self) -> Iterator[str]:
         while True:
             end = self._next_end()
+            end = self._early_end(self._searched if end is None else end) or end
             if end is None and len(self._text.strip()) > self._settings.max_characters:
                 end = self._clause_end()
             if end is None:
@@ -95,6 +110,19 @@ class SentenceSplitter:
             _OPENERS + ")]}\u2019\u201d.!?\u2026\u3002\uff01\uff1f"
         )
         self._searched = max(self._searched, len(settled))
+        return None
+
+    def _early_end(self, bound: int) -> int | None:
+        """Returns the end of the first clause that is long enough, if it lies before a bound."""
+        least = self._settings.first_characters << min(self._taken, _DOUBLINGS)
+        if not 0 < least <= self._settings.max_characters:
+            return None
+        for match in _EARLY_END.finditer(self._text, 0, bound):
+            length = len(self._text[: match.end()].strip())
+            before = self._text[: match.start()][-1:]
+            is_of_date = before.isdigit() and (match["after"] or "").isdigit()
+            if least <= length <= self._settings.max_characters and not is_of_date:
+                return match.end()
         return None
 
     def _is_end(self, match: "re.Match[str]") -> bool | None:
@@ -137,6 +165,7 @@ class SentenceSplitter:
         sentence = " ".join(self._text[:end].split())
         self._text = self._text[end:]
         self._searched = 0
+        self._taken += bool(sentence)
         return sentence
 
 
@@ -173,6 +202,7 @@ def _load(order: StageOrder, progress: Progress) -> SplitSentencesStage:
     settings = SplitterSettings(
         min_characters=options.integer("min_characters", 8, low=1, high=1_000),
         max_characters=options.integer("max_characters", 400, low=40, high=10_000),
+        first_characters=options.integer("first_characters", 0, low=0, high=1_000),
     )
     options.finish()
     if settings.min_characters > settings.max_characters:
