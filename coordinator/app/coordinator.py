@@ -9,26 +9,28 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from coordinator.app.crew import Crew
-from coordinator.app.design import Design, make_design
+from coordinator.app.designing import design_run, require_loopback
 from coordinator.app.directory import Directory
-from coordinator.app.expectation import expected_rows
 from coordinator.app.log_file import logging_to
-from coordinator.app.preparation import Download, Preparation, Report, checkout_root
+from coordinator.app.preparation import Download, Preparation, Report
+from coordinator.app.processes import list_processes
 from coordinator.app.settings import Settings
 from coordinator.app.state import StateView
 from coordinator.app.state_folder import StateFolder
 from coordinator.app.turns import Turns
 from coordinator.app.worker_life import WorkerLife
-from coordinator.devices.memory import probe_memory
 from coordinator.facts.ids import WorkerId
 from coordinator.gateway.service import Gateway
 from coordinator.gateway.tasks import end_task
 from coordinator.pipeline.engine import Engine, LaneLimit
 from coordinator.plan.loading import LoadedPlan
+from coordinator.reach.limits_linux import allow_open_files
 from coordinator.reach.starting import process_starter
+from coordinator.supervise.life import WorkerPhase
 from stagewire.endpoint import Endpoint, remove_endpoint
-from stagewire.errors import ShuttingDownError, WorkerUnknownError
+from stagewire.errors import ShuttingDownError, WorkerReadyError, WorkerUnknownError
 from stagewire.v1 import coordinator_pb2 as pb
+from stagewire.v1 import management_pb2
 
 if TYPE_CHECKING:
     from coordinator.serve.listener import Listener
@@ -36,25 +38,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def design_run(settings: Settings, loaded: LoadedPlan) -> Design:
-    """Decides a run: where every stage goes and whether it fits.
-
-    Raises:
-        StageError: it does not; the message says what to change.
-    """
-    return make_design(
-        loaded.plan,
-        expected_rows(loaded.plan, checkout_root(), is_fake=settings.is_fake),
-        probe_memory(),
-        pipelines=settings.pipelines,
-        quota_bytes=settings.quota_bytes,
-    )
-
-
 class Coordinator:
     """Brings one plan up and keeps it up. Lives on one event loop."""
 
     def __init__(self, settings: Settings, loaded: LoadedPlan, report: Report) -> None:
+        require_loopback()
+        allow_open_files(len(loaded.plan.workers))
         self.settings = settings
         self.loaded = loaded
         self.design = design_run(settings, loaded)
@@ -62,11 +51,13 @@ class Coordinator:
         self._report = report
         self._stop = asyncio.Event()
         self._has_workers = asyncio.Event()
-        self._crew = Crew(self.design, settings, self.preparation, self._changed)
+        self._crew = Crew(self.design, settings, self._changed)
         self.lives = self._crew.lives
         self.runners = self._crew.runners
         self.cut_short = 0
         """Requests that the stop did not wait for."""
+        self.given_up: tuple[WorkerId, ...] = ()
+        """Workers that the plan needs and that were given up when it was stopped."""
         self._drain_seconds = settings.timing.drain
 
     def downloads(self) -> tuple[Download, ...]:
@@ -95,6 +86,7 @@ class Coordinator:
                 make_life = functools.partial(
                     WorkerLife,
                     design=self.design,
+                    in_use=in_use,
                     preparation=self.preparation,
                     gateway=gateway,
                     turns=turns,
@@ -103,7 +95,7 @@ class Coordinator:
                     timing=self.settings.timing,
                     changed=self._changed,
                 )
-                self._crew.make(environments, make_life, in_use)
+                self._crew.make(environments, make_life)
                 self._make_engine(turns)
                 # Workers first: their interpreters start while the services are imported.
                 self._crew.start()
@@ -141,13 +133,27 @@ class Coordinator:
         return len(list(self.engine.running))
 
     def restart_worker(self, worker: WorkerId) -> None:
-        """Starts a worker again that was given up or waits for its next start."""
+        """Starts a worker again that was given up or waits for its next start.
+
+        Raises:
+            WorkerUnknownError: the plan has none of that name.
+            WorkerStuckError: its last process does not end.
+            WorkerReadyError: there is nothing to start.
+        """
         runner = self.runners.get(worker)
         if runner is None:
             raise WorkerUnknownError(
                 f"the plan has no worker {worker!r}; it has {', '.join(self.runners)}"
             )
+        if runner.stuck is not None:
+            raise runner.stuck
+        if runner.phase is WorkerPhase.READY:
+            raise WorkerReadyError(f"worker {worker!r} is ready; nothing is started")
         runner.start_again()
+
+    def processes(self) -> management_pb2.ListProcessesResponse:
+        """Returns the processes that run now."""
+        return list_processes(self.design, self.lives, self.runners, self.preparation)
 
     # --- up ---
 
@@ -209,6 +215,7 @@ class Coordinator:
     # --- down ---
 
     async def _drain(self) -> None:
+        self.given_up = self._crew.given_up
         self.view.is_draining = True
         self.view.changed()
         _log.info("draining")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from coordinator.app.support import check_supported, unreachable_workers
 from coordinator.devices.memory import HostMemory
 from coordinator.devices.probing import Unavailable
-from coordinator.devices.rows import CapabilityRow
+from coordinator.devices.rows import CapabilityRow, device_kind
+from coordinator.facts.cores import HostCores
 from coordinator.facts.ids import PipelineId, StageId, WorkerId
 from coordinator.ledger.budgets import (
     StageBudget,
@@ -17,6 +18,7 @@ from coordinator.ledger.budgets import (
 from coordinator.ledger.constraints import HostMemoryLimits, host_constraints
 from coordinator.ledger.ledger import Ledger
 from coordinator.pipeline.topology import Topology, make_topology, to_port
+from coordinator.placement.cores import CoreWish, StageCores, assign_cores
 from coordinator.placement.requirement import (
     ArtifactChoice,
     DeviceRule,
@@ -41,6 +43,8 @@ class Design:
     workers: tuple[WorkerId, ...]
     """Workers that host any of them, in the order of the plan."""
     placement: Placement
+    cores: Mapping[StageId, StageCores]
+    """Where the threads of each stage run."""
     topologies: Mapping[PipelineId, Topology]
     ledger: Ledger
     """With every reservation of the plan admitted."""
@@ -57,6 +61,7 @@ def make_design(
     *,
     pipelines: Sequence[str] = (),
     quota_bytes: int | None = None,
+    cores: HostCores | Unavailable | None = None,
 ) -> Design:
     """Decides a plan as a whole.
 
@@ -86,6 +91,10 @@ def make_design(
         stages,
         workers,
         placement,
+        assign_cores(
+            [_core_wish(plan, placement, stage) for stage in stages],
+            cores if isinstance(cores, HostCores) else None,
+        ),
         topologies,
         _admitted(plan, stages, workers, placement, topologies.values(), memory, quota_bytes),
     )
@@ -105,6 +114,17 @@ def _requirement(plan: Plan, stage_id: StageId) -> StageRequirement:
         rule,
         _choices(plan, stage),
         stage.function or "",
+    )
+
+
+def _core_wish(plan: Plan, placement: Placement, stage_id: StageId) -> CoreWish:
+    stage, placed = plan.stages[stage_id], placement.stages[stage_id]
+    return CoreWish(
+        stage_id,
+        placed.worker_id,
+        stage.threads,
+        stage.cores,
+        is_on_cpu=device_kind(placed.device) == "cpu",
     )
 
 

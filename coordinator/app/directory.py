@@ -7,7 +7,8 @@ from coordinator.app.worker_life import WorkerLife
 from coordinator.facts.ids import StageId, WorkerId
 from coordinator.pipeline.history import StageHistory
 from coordinator.pipeline.hosted_stage import HostedStage
-from coordinator.supervise.runner import WorkerPhase, WorkerRunner
+from coordinator.supervise.life import WorkerPhase
+from coordinator.supervise.runner import WorkerRunner
 from stagewire.errors import StageStartingError
 
 _RETRY_MS = 500
@@ -48,7 +49,7 @@ class Directory:
         placed = self._design.placement.stages[stage]
         runner = self._runners[placed.worker_id]
         hosting = self._lives[placed.worker_id].hosting
-        if runner.phase is WorkerPhase.FAILED:
+        if runner.is_given_up:
             raise runner.refusal()
         if not self.is_ready(stage) or hosting.attached is None:
             raise StageStartingError(

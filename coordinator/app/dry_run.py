@@ -22,6 +22,9 @@ class PlacedStage:
     artifact: str
     """Empty for a function."""
     reason: str
+    cores: str
+    """Where its threads run: numbers, or `any`."""
+    cores_reason: str
     is_fallback: bool
     lost: tuple[str, ...]
     """Every other candidate, and why it is not taken."""
@@ -118,6 +121,8 @@ def _placed(design: Design, stage: StageId) -> PlacedStage:
         design.plan.stages[stage].executor,
         f"{artifact.artifact_id} ({artifact.artifact_format})" if artifact is not None else "",
         placed.reason,
+        str(design.cores[stage]),
+        design.cores[stage].why,
         placed.is_fallback,
         tuple(map(str, placed.lost)),
     )

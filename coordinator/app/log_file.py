@@ -5,6 +5,7 @@ import io
 import logging
 import logging.handlers
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,8 @@ _OWN_LOGGERS: Final = ("coordinator", "stagewire")
 class PrivateLog(logging.handlers.RotatingFileHandler):
     """A log that its owner alone reads, in a file that is no link."""
 
+    _is_losing = False
+
     def _open(self) -> io.TextIOWrapper:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self.baseFilename, flags, 0o600)
@@ -29,6 +32,24 @@ class PrivateLog(logging.handlers.RotatingFileHandler):
             os.close(descriptor)
             raise
         return os.fdopen(descriptor, "a", encoding="utf-8")
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the library's name
+        """Says once on standard error that lines are lost, such as on a disk that is full."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+        elif not self._is_losing:
+            self._is_losing = True
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.write(
+                    f"WARNING: the log {self.baseFilename} cannot be written: {error.strerror};"
+                    " lines are lost until it can\n"
+                )
+
+    def close(self) -> None:
+        """Closes the file; what cannot be written any more keeps nothing from ending."""
+        with contextlib.suppress(OSError):
+            super().close()
 
 
 @contextlib.contextmanager

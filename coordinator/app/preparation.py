@@ -85,9 +85,12 @@ class Preparation:
         Raises:
             StageError: an environment could not be built even with a download.
         """
+        artifacts = self.artifacts()
+        if artifacts:
+            self.store.check()
         found = [
             Download(f"model {name}", self.store.missing_bytes(artifact), artifact.licence)
-            for name, artifact in self.artifacts().items()
+            for name, artifact in artifacts.items()
             if self.store.status(artifact) is not ArtifactStatus.PRESENT
         ]
         folders = tuple(dict.fromkeys(self._folders().values()))

@@ -6,17 +6,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from coordinator.supervise.policy import RestartLimits
+from stagewire.endpoint import without_tilde
+from stagewire.errors import PathForbiddenError
 
 
 def default_cache_folder() -> Path:
-    """Returns $STAGEWIRE_CACHE, else `stagewire` below $XDG_CACHE_HOME, without links in it."""
+    """Returns $STAGEWIRE_CACHE, else `stagewire` below $XDG_CACHE_HOME, without links in it.
+
+    Raises:
+        PathForbiddenError: nobody knows that folder.
+    """
     chosen = os.environ.get("STAGEWIRE_CACHE")
     if chosen:
-        return Path(chosen).expanduser().resolve()
+        return _resolved(without_tilde(Path(chosen)))
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification says to ignore a path that is not absolute.
-    root = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
-    return (root / "stagewire").resolve()
+    root = Path(base) if os.path.isabs(base) else without_tilde(Path("~/.cache"))
+    return _resolved(root / "stagewire")
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise PathForbiddenError(
+            f"the cache {path} is a link in a circle; name another folder with STAGEWIRE_CACHE"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from coordinator.app.worker_life import WorkerLife
 from coordinator.facts.ids import StageId, WorkerId
 from coordinator.ledger.budgets import steady_bytes
 from coordinator.ledger.reservation import Lifetime, stage_owner, worker_owner
-from coordinator.supervise.runner import WorkerPhase, WorkerRunner
+from coordinator.supervise.life import WorkerPhase
+from coordinator.supervise.runner import WorkerRunner
 from stagewire import ports
 from stagewire.v1 import capability_pb2
 from stagewire.v1 import coordinator_pb2 as pb
@@ -78,10 +79,7 @@ class StateView:
         )
 
     def _is_done_without(self, worker: WorkerId) -> bool:
-        return (
-            self._runners[worker].phase is WorkerPhase.FAILED
-            and self._design.plan.workers[worker].optional
-        )
+        return self._runners[worker].is_given_up and self._design.plan.workers[worker].optional
 
     def state(self) -> pb.CoordinatorState:
         """Returns the state as it is now."""
@@ -138,6 +136,7 @@ class StateView:
             measured_bytes=measurement.total_bytes if measurement is not None else 0,
             peak_bytes=measurement.peak_bytes if measurement is not None else 0,
             capabilities=attached.rows if attached is not None else (),
+            prospect=runner.prospect,
         )
 
     def _stage(self, name: StageId) -> pb.StageState:
@@ -167,8 +166,9 @@ class StateView:
             state.evidence = loaded.evidence
             state.measured_bytes = loaded.measured_bytes
             state.load_duration.CopyFrom(to_duration(loaded.load_seconds))
-        elif hosting.attached is not None:
-            state.evidence = hosting.attached.phases.get(name) or hosting.phases.get(name, "")
+            state.thread_settings.extend(loaded.thread_settings)
+        else:
+            state.evidence = hosting.phase_of(name)
         return state
 
     def _ledger(self) -> pb.LedgerState:

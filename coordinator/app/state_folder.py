@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from coordinator.artifacts.trouble import failure_of_machine, limit_reached
 from stagewire import endpoint
 from stagewire.endpoint import LOCK_NAME, Endpoint, remove_endpoint, write_endpoint
 from stagewire.errors import DiskFullError, PathForbiddenError, StateHeldError
@@ -62,6 +63,8 @@ class StateFolder:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             self._descriptor = os.open(self.path / LOCK_NAME, flags, 0o600)
         except OSError as error:
+            if (failure := failure_of_machine(error)) is not None:
+                raise failure from error
             raise PathForbiddenError(
                 f"the state folder {self.path} cannot be used: {error.strerror}; name another"
                 " with --state"
@@ -73,10 +76,19 @@ class StateFolder:
             self._descriptor = None
             raise StateHeldError(
                 f"another coordinator holds the state folder {self.path}; stop it with"
-                " `coordinator down`, or name another folder with --state"
+                f" `coordinator down{endpoint.state_option(self.path)}`, or name another folder"
+                " with --state"
             ) from error
-        # Whoever reads it while this one starts must not look for the one that was killed.
-        endpoint.remove_left(self.path)
+        try:
+            # Whoever reads it while this one starts must not look for the one that was killed.
+            endpoint.remove_left(self.path)
+        except OSError as error:
+            os.close(self._descriptor)
+            self._descriptor = None
+            raise PathForbiddenError(
+                f"{self.path / endpoint.FILE_NAME} is none of a coordinator's and stays"
+                f" ({error.strerror}); move it away, or name another folder with --state"
+            ) from error
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -118,6 +130,8 @@ class StateFolder:
         try:
             write_endpoint(self.path, published)
         except OSError as error:
+            if (limit := limit_reached(error)) is not None:
+                raise limit from error
             raise DiskFullError(
                 f"the endpoint file in {self.path} cannot be written: {error.strerror}"
             ) from error

@@ -2,61 +2,36 @@
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 from coordinator.app.design import Design
+from coordinator.app.hosting import LOADED, LOADING, Hosting
 from coordinator.app.preparation import Preparation
 from coordinator.app.settings import Timing
+from coordinator.app.stage_orders import check_rows, judged, load_order
 from coordinator.app.turns import Turns
 from coordinator.artifacts.specification import Artifact
 from coordinator.facts.ids import Incarnation, StageId, WorkerId
-from coordinator.facts.proof import Grade, Verdict
 from coordinator.gateway.incarnation import Attached
 from coordinator.gateway.service import Expectation, Gateway
 from coordinator.ledger.reservation import stage_owner, worker_owner
-from coordinator.pipeline.topology import to_port
 from coordinator.reach.layout import Environment
 from coordinator.reach.starting import ProcessStarter, StartedProcess, StartOrder
+from coordinator.supervise.awake import AwakeClock
 from coordinator.supervise.watchdog import Lane, Watchdog
-from stagewire import ports
-from stagewire.errors import CapabilityMissingError, ProofFailedError, StageError
-from stagewire.v1 import capability_pb2, gateway_pb2
-from stagewire.wiretime import to_duration, to_seconds
+from stagewire.errors import StageError
+from stagewire.v1 import gateway_pb2
+from stagewire.wiretime import to_duration
 
 _log = logging.getLogger(__name__)
-_SLEEP_SECONDS: Final = 5.0
-"""A watch that comes so much too late means that the whole machine slept."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedStage:
-    """A stage that is resident in an incarnation."""
-
-    measured_bytes: int
-    load_seconds: float
-    verdict: Verdict
-    grade: Grade
-    evidence: str
-
-
-@dataclass(slots=True)
-class Hosting:
-    """What is known of the present incarnation of a worker."""
-
-    attached: Attached | None = None
-    process: StartedProcess | None = None
-    stages: dict[StageId, LoadedStage] = field(default_factory=dict)
-    phases: dict[StageId, str] = field(default_factory=dict)
-    """What is being done to stages that are not ready."""
+_LINK_GRACE_SECONDS: Final = 1.0
 
 
 class WorkerLife:
@@ -68,6 +43,7 @@ class WorkerLife:
         design: Design,
         environment: Environment,
         *,
+        in_use: contextlib.ExitStack,
         preparation: Preparation,
         gateway: Gateway,
         turns: Turns,
@@ -79,7 +55,8 @@ class WorkerLife:
         self.worker = worker
         self.hosting = Hosting()
         self._design = design
-        self._environment = environment
+        self._in_use = in_use
+        self._take(environment)
         self._preparation = preparation
         self._gateway = gateway
         self._turns = turns
@@ -88,6 +65,24 @@ class WorkerLife:
         self._timing = timing
         self._changed = changed
         self._attachment: asyncio.Future[Attached] | None = None
+
+    def _take(self, environment: Environment) -> None:
+        """Starts in an environment from now on, and keeps it from being replaced."""
+        self._in_use.enter_context(environment.in_use())
+        self._environment = environment
+
+    async def mend(self) -> bool:
+        """Builds the environment anew if it was damaged, once in a run; returns whether it was.
+
+        Raises:
+            StageError: it was and could not be built, or needs something of the machine.
+        """
+        mended = await self._preparation.in_thread(self._preparation.mend, self.worker)
+        if mended is None or mended is self._environment:
+            return False
+        _log.warning("environment built anew worker=%s", self.worker)
+        self._take(mended)
+        return True
 
     async def start(self, incarnation: Incarnation) -> StartedProcess:
         """Starts the process; its memory is charged before it exists."""
@@ -118,6 +113,7 @@ class WorkerLife:
             process.pid,
             self._environment.key,
             dict(self._environment.distributions),
+            process.executing,
         )
         self._attachment = self._gateway.expect(token, expectation)
         return process
@@ -136,7 +132,7 @@ class WorkerLife:
             if self._attachment is None:
                 raise RuntimeError("a worker is brought up before it was started")
             hosting.attached = await self._attachment
-            self._check_rows(hosting.attached)
+            check_rows(self._design, self.worker, hosting.attached.rows)
             loaded = {
                 stage: await self._load(stage, hosting.attached, incarnation, checks[stage])
                 for stage in stages
@@ -153,6 +149,10 @@ class WorkerLife:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
+    def awaited(self) -> str:
+        """Returns what `bring_up` waits for at the moment, for people."""
+        return self.hosting.awaited()
+
     async def _load(
         self,
         stage: StageId,
@@ -163,27 +163,32 @@ class WorkerLife:
         phases = self.hosting.phases
         phases[stage] = "checking files"
         checked = await check
+        phases[stage] = "waiting for its turn to load"
         async with self._turns.load(stage_owner(stage), incarnation):
-            phases[stage] = "loading"
+            phases[stage] = LOADING
             self._changed()
-            loaded = await attached.load(self._load_order(stage, checked))
+            loaded = await attached.load(load_order(self._design, stage, checked))
             self._design.ledger.measure(
                 stage_owner(stage), loaded.measured_bytes, loaded.measured_bytes
             )
-        phases[stage] = "proving"
+        phases[stage] = LOADED
         return loaded
 
     async def _prove(
         self, stage: StageId, attached: Attached, loaded: gateway_pb2.StageLoaded
     ) -> None:
         hosting = self.hosting
-        hosting.stages[stage] = self._judged(stage, loaded, await attached.prove(stage))
+        hosting.phases[stage] = "proving"
+        self._changed()
+        proved = await attached.prove(stage)
+        hosting.stages[stage] = judged(self._design, stage, loaded, proved)
         hosting.phases.pop(stage)
         self._changed()
 
     async def watch(self, incarnation: Incarnation) -> str:
         """Notes heartbeats and memory until the worker makes no progress any more."""
         hosting = self.hosting
+        fenced_at: float | None = None
         watchdog = Watchdog(
             self._timing.heartbeat_timeout,
             {
@@ -192,16 +197,18 @@ class WorkerLife:
             },
         )
         seen = -1
-        before = time.monotonic()
+        clock = AwakeClock(2 * self._timing.heartbeat)
         while True:
-            now = time.monotonic()
-            if now - before > self._timing.heartbeat + _SLEEP_SECONDS:
-                watchdog.forgive(now)
-            before = now
+            now = clock.read(time.monotonic())
             attached = hosting.attached
             if attached is not None and attached.heartbeat_count != seen:
                 seen = attached.heartbeat_count
                 self._note(attached, watchdog, now)
+            if attached is not None and attached.fence_reason is not None:
+                # Most ends of a link are ends of the process, which say more a moment later.
+                fenced_at = now if fenced_at is None else fenced_at
+                if now - fenced_at > _LINK_GRACE_SECONDS:
+                    return "its connection ended, and its process did not"
             complaint = watchdog.complaint(now)
             if complaint is not None:
                 return complaint
@@ -235,88 +242,6 @@ class WorkerLife:
             await asyncio.wait_for(attached.drain(order), timeout_seconds)
         attached.order(gateway_pb2.AttachResponse(shutdown=gateway_pb2.Shutdown()))
 
-    def _check_rows(self, attached: Attached) -> None:
-        """Compares what the worker says with what the placement took it to execute."""
-        rows = {row.executor: row for row in attached.rows}
-        for name in self._design.stages_on(self.worker):
-            stage = self._design.plan.stages[name]
-            choice = self._design.placement.stages[name].artifact
-            row = rows.get(stage.executor)
-            if row is None or row.unavailable_reason:
-                reason = row.unavailable_reason if row is not None else "it has no such executor"
-                raise CapabilityMissingError(
-                    f"worker {self.worker!r} cannot run {name!r} by {stage.executor}: {reason}"
-                )
-            if stage.function and stage.function not in row.functions:
-                raise CapabilityMissingError(
-                    f"worker {self.worker!r} has no function {stage.function!r};"
-                    f" it has {', '.join(row.functions)}"
-                )
-            if choice is not None and choice.artifact_format not in row.formats:
-                raise CapabilityMissingError(
-                    f"worker {self.worker!r} does not execute {choice.artifact_format} by"
-                    f" {stage.executor}; it executes {', '.join(row.formats)}"
-                )
-
-    def _load_order(
-        self, name: StageId, checked: "tuple[Artifact, Path] | None"
-    ) -> gateway_pb2.LoadStage:
-        stage = self._design.plan.stages[name]
-        placed = self._design.placement.stages[name]
-        order = gateway_pb2.LoadStage(
-            stage_id=name,
-            executor=stage.executor,
-            device=placed.device,
-            function=stage.function or "",
-            options_json=json.dumps(_plain(stage.options)),
-            inputs=[
-                ports.to_message(to_port(port, spec.port_type))
-                for port, spec in stage.inputs.items()
-            ],
-            outputs=[
-                ports.to_message(to_port(port, spec.port_type))
-                for port, spec in stage.outputs.items()
-            ],
-            thread_count=stage.threads,
-            resident_bytes=stage.memory.resident,
-            load_peak_bytes=stage.memory.load_peak,
-            concurrency=stage.limits.concurrency,
-        )
-        if checked is not None and placed.artifact is not None:
-            _, folder = checked
-            order.artifact_format = placed.artifact.artifact_format
-            order.artifact_root = str(folder)
-            for file in self._design.plan.artifacts[placed.artifact.artifact_id].files:
-                order.files.add(path=file.path, sha256=file.sha256, size_bytes=file.size or 0)
-        return order
-
-    def _judged(
-        self, name: StageId, loaded: gateway_pb2.StageLoaded, proved: gateway_pb2.StageProved
-    ) -> LoadedStage:
-        """Returns what a proof says of a stage.
-
-        Raises:
-            ProofFailedError: the plan asks for more than it says.
-        """
-        verdict = Verdict[capability_pb2.Verdict.Name(proved.verdict).removeprefix("VERDICT_")]
-        grade = Grade[capability_pb2.Grade.Name(proved.grade).removeprefix("GRADE_")]
-        wanted = self._design.plan.stages[name].device.min_evidence
-        if verdict not in (Verdict.FULL, Verdict.PARTIAL):
-            raise ProofFailedError(
-                f"stage {name!r} did not run as it must: {verdict.value}; {proved.evidence}",
-                stage=name,
-                verdict=verdict.value,
-            )
-        if wanted is not None and grade < wanted:
-            raise ProofFailedError(
-                f"stage {name!r} is proved with grade {grade.name}, the plan wants {wanted.name};"
-                " lower device.min_evidence or choose a device that earns it",
-                stage=name,
-            )
-        return LoadedStage(
-            loaded.measured_bytes, to_seconds(loaded.duration), verdict, grade, proved.evidence
-        )
-
     def _note(self, attached: Attached, watchdog: Watchdog, now: float) -> None:
         heartbeat, measurement = attached.heartbeat, attached.measurement
         if heartbeat is None or measurement is None:
@@ -332,16 +257,3 @@ class WorkerLife:
         self._design.ledger.measure(
             worker_owner(self.worker), measurement.total_bytes, measurement.peak_bytes
         )
-
-
-def _plain(options: Mapping[str, object]) -> dict[str, object]:
-    """Returns options as JSON can hold them: the plan's own mappings are read-only views."""
-    return {key: _plain_value(value) for key, value in options.items()}
-
-
-def _plain_value(value: object) -> object:
-    if isinstance(value, Mapping):
-        return _plain(value)
-    if isinstance(value, (list, tuple)):
-        return [_plain_value(item) for item in value]
-    return value

@@ -1,39 +1,21 @@
 """One life of a worker as the coordinator sees it: what it said, is asked, and its fence."""
 
 import asyncio
+import logging
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
-from coordinator.facts.ids import Incarnation, StageId, WorkerId
+from coordinator.facts.ids import Incarnation, RequestId, StageId, WorkerId
+from coordinator.gateway.events import ExecutionEvents
 from stagewire.envelope import Waiting, take_envelope
 from stagewire.errors import MessageTooBigError, StageError
 from stagewire.limits import CONTROL_MESSAGE_BYTES
 from stagewire.status import from_message
-from stagewire.v1 import capability_pb2, tensor_pb2
+from stagewire.v1 import capability_pb2
 from stagewire.v1 import gateway_pb2 as pb
 
-
-class ExecutionEvents(Protocol):
-    """What the gateway tells the owner of one execution; called on the loop, must not block."""
-
-    def item(self, item: tensor_pb2.Item, payload: memoryview) -> None:
-        """One chunk came; `payload` is the whole payload of its envelope."""
-
-    def end_of_port(self, message: pb.EndOfPort) -> None:
-        """No more items follow on an output port."""
-
-    def credit(self, grant: pb.CreditGrant) -> None:
-        """The executor has finished with items of an input port."""
-
-    def done(self, receipt: pb.ExecutionReceipt) -> None:
-        """The execution ended well; last."""
-
-    def failed(self, error: StageError) -> None:
-        """The execution failed, or its worker was lost; last."""
-
-    def cancelled(self, freed_bytes: int) -> None:
-        """A cancelled execution holds nothing any more; last."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +29,14 @@ class Measurement:
 class Attached:
     """An attached incarnation. Fenced once: then nothing more is sent to it or taken from it."""
 
-    def __init__(self, worker_id: WorkerId, incarnation: Incarnation, hello: pb.Hello) -> None:
+    def __init__(
+        self,
+        worker_id: WorkerId,
+        incarnation: Incarnation,
+        hello: pb.Hello,
+        executing: Callable[[], frozenset[int]] | None = None,
+    ) -> None:
+        """Begins an incarnation; `executing` reads its record, where there is one."""
         self.worker_id = worker_id
         self.incarnation = incarnation
         self.hello = hello
@@ -55,6 +44,11 @@ class Attached:
         self.heartbeat: pb.Heartbeat | None = None
         self.heartbeat_count = 0
         self.phases: dict[StageId, str] = {}
+        self.executed: frozenset[RequestId] = frozenset()
+        """Requests that the worker executed when it was fenced."""
+        self.repeated_hellos = 0
+        self._executing = executing
+        self._requests: dict[int, RequestId] = {}
         self._orders: asyncio.Queue[pb.AttachResponse | None] = asyncio.Queue()
         self._answers: dict[tuple[str, str], asyncio.Future[pb.AttachRequest]] = {}
         self._executions: dict[int, ExecutionEvents] = {}
@@ -79,6 +73,9 @@ class Attached:
         if self.fence_reason is not None:
             return
         self.fence_reason = reason
+        # Where nothing tells them apart, each that it holds may be the one.
+        running = self._requests if self._executing is None else self._executing()
+        self.executed = frozenset(self._requests[it] for it in running if it in self._requests)
         self._orders.put_nowait(None)
         self._filled.set()
         for future in self._answers.values():
@@ -125,6 +122,18 @@ class Attached:
         )
         return answer.stage_released
 
+    async def release_session(self, session_id: str) -> pb.SessionReleased:
+        """Asks every stage to drop what it keeps for a session, and waits for that.
+
+        Raises:
+            StageError: the incarnation was fenced.
+        """
+        release = pb.ReleaseSession(session_id=session_id)
+        answer = await self._ask(
+            "release session", session_id, pb.AttachResponse(release_session=release)
+        )
+        return answer.session_released
+
     async def drain(self, order: pb.Drain) -> None:
         """Asks to finish what was admitted and waits for that."""
         await self._ask("drain", "", pb.AttachResponse(drain=order))
@@ -168,22 +177,31 @@ class Attached:
             if events is not None:
                 events.credit(message.credit_grant)
         elif kind == "execution_cancelled":
-            ended = self._executions.pop(message.execution_cancelled.execution_id, None)
+            ended = self._drop(message.execution_cancelled.execution_id)
             if ended is not None:
                 ended.cancelled(message.execution_cancelled.freed_bytes)
         elif kind == "load_progress":
             progress = message.load_progress
             self.phases[StageId(progress.stage_id)] = progress.phase
+        elif kind == "hello":
+            self._note_hello()
         elif kind == "fault":
             self._fail_answers(message.fault)
         else:
             self._answer(kind, message)
+
+    def _note_hello(self) -> None:
+        """Counts a Hello after the first: it changes nothing, whoever sent it."""
+        self.repeated_hellos += 1
+        if self.repeated_hellos == 1:
+            _log.warning("Hello repeated worker=%s; it is ignored", self.worker_id)
 
     def _answer(self, kind: str | None, message: pb.AttachRequest) -> None:
         verb, stage_id = {
             "stage_loaded": ("load", message.stage_loaded.stage_id),
             "stage_proved": ("prove", message.stage_proved.stage_id),
             "stage_released": ("release", message.stage_released.stage_id),
+            "session_released": ("release session", message.session_released.session_id),
             "drained": ("drain", ""),
         }.get(kind or "", ("", ""))
         future = self._answers.get((verb, stage_id))
@@ -207,6 +225,7 @@ class Attached:
         if self.fence_reason is not None:
             raise self.fence_reason
         self._executions[execution_id] = events
+        self._requests[execution_id] = RequestId(start.trace_id)
         self.send(pb.ExchangeMessage(execution_id=execution_id, start_execution=start))
 
     def cancel(self, execution_id: int) -> bool:
@@ -220,7 +239,11 @@ class Attached:
 
     def forget(self, execution_id: int) -> None:
         """Takes nothing more from an execution."""
-        self._executions.pop(execution_id, None)
+        self._drop(execution_id)
+
+    def _drop(self, execution_id: int) -> ExecutionEvents | None:
+        self._requests.pop(execution_id, None)
+        return self._executions.pop(execution_id, None)
 
     def send(self, message: pb.ExchangeMessage, payload: memoryview | None = None) -> None:
         """Queues one message for Exchange; its amount is bounded by the credit of its sender."""

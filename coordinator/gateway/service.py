@@ -2,8 +2,10 @@
 
 import asyncio
 import hmac
+import logging
 import secrets
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +23,8 @@ from stagewire.errors import (
     EnvironmentStaleError,
     FieldInvalidError,
     MessageTooBigError,
-    StateHeldError,
+    PortHeldError,
+    StageError,
     TokenInvalidError,
     WireVersionMismatchError,
     WorkerLostError,
@@ -30,6 +33,7 @@ from stagewire.limits import CONTROL_MESSAGE_BYTES
 from stagewire.v1 import gateway_pb2 as pb
 from stagewire.wiretime import to_duration
 
+_log = logging.getLogger(__name__)
 SERVICE: Final = "stagewire.v1.GatewayService"
 _HELLO_SECONDS: Final = 30.0
 """Time between the begin of Attach and its Hello: a silent caller must not hold a call for ever."""
@@ -45,6 +49,8 @@ class Expectation:
     environment_key: str
     distributions: dict[str, str]
     """SHA-256 over the RECORD of each attested distribution; empty for a foreign interpreter."""
+    executing: Callable[[], frozenset[int]] | None = None
+    """Reads what the process notes that it executes, also after its death."""
 
 
 class Gateway:
@@ -56,12 +62,14 @@ class Gateway:
         self._expected: dict[str, tuple[Expectation, asyncio.Future[Attached]]] = {}
         self._exchanges: dict[str, Attached] = {}
         self.address = ""
+        self.refusals: Counter[str] = Counter()
+        """Calls that were refused, by their name: somebody forges, or a worker is mistaken."""
 
     async def start(self) -> None:
         """Binds a free port of loopback.
 
         Raises:
-            StateHeldError: loopback has no free port.
+            PortHeldError: loopback has no free port.
         """
         self._server = make_server([Guard({SERVICE: None})])
         self._server.add_generic_rpc_handlers(
@@ -83,7 +91,7 @@ class Gateway:
         try:
             port = self._server.add_insecure_port("127.0.0.1:0")
         except RuntimeError as error:
-            raise StateHeldError("loopback has no free port for workers") from error
+            raise PortHeldError("loopback has no free port for workers") from error
         self.address = f"127.0.0.1:{port}"
         await self._server.start()
 
@@ -104,7 +112,9 @@ class Gateway:
         """Registers one incarnation and carries its control messages."""
         hello = parse_control(await first_message(messages, "Hello", self._hello_seconds))
         if hello.WhichOneof("message") != "hello":
-            raise FieldInvalidError("the first message of Attach must be Hello")
+            raise self._refused(
+                "Attach", FieldInvalidError("the first message of Attach must be Hello")
+            )
         attached, exchange_token, future = self._admit(hello.hello)
         reader = asyncio.create_task(_read(attached, messages))
         try:
@@ -136,7 +146,7 @@ class Gateway:
             None,
         )
         if entry is None:
-            raise TokenInvalidError("the token of Hello is wrong or was used")
+            raise self._refused("Attach", TokenInvalidError("the token of Hello is wrong or used"))
         expectation, future = entry
         self._expected.pop(hello.token, None)
         try:
@@ -144,8 +154,10 @@ class Gateway:
         except (WireVersionMismatchError, EnvironmentStaleError, TokenInvalidError) as error:
             if not future.done():
                 future.set_exception(error)
-            raise
-        attached = Attached(expectation.worker_id, expectation.incarnation, hello)
+            raise self._refused("Attach", error) from None
+        attached = Attached(
+            expectation.worker_id, expectation.incarnation, hello, expectation.executing
+        )
         exchange_token = secrets.token_urlsafe(32)
         self._exchanges[exchange_token] = attached
         return attached, exchange_token, future
@@ -159,7 +171,10 @@ class Gateway:
         given = str(metadata.get("authorization", "")).removeprefix("Bearer ")
         attached = self._exchanges.pop(given, None)
         if attached is None:
-            raise TokenInvalidError("the token of Exchange is wrong or was used; Welcome has it")
+            raise self._refused(
+                "Exchange",
+                TokenInvalidError("the token of Exchange is wrong or used; Welcome has it"),
+            )
         reader = asyncio.create_task(_read_items(attached, messages))
         try:
             while (envelope := await attached.next_envelope()) is not None:
@@ -167,6 +182,12 @@ class Gateway:
         finally:
             attached.fence(WorkerLostError(f"worker {attached.worker_id!r} left"))
             await end_task(reader)
+
+    def _refused(self, call: str, error: StageError) -> StageError:
+        """Counts and logs a refusal; the workers that are attached do not notice it."""
+        self.refusals[call] += 1
+        _log.warning("%s refused reason=%s count=%s", call, error.reason, self.refusals[call])
+        return error
 
 
 def check_hello(hello: pb.Hello, expectation: Expectation) -> None:

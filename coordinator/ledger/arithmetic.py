@@ -10,6 +10,8 @@ from coordinator.ledger.reservation import Lifetime, Owner, Reservation
 from stagewire.errors import ConstraintExceededError
 
 _MIB: Final = 1 << 20
+_SLACK: Final = 5
+"""Part of a budget that may be too much: who lowers one further only meets its measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,10 @@ def _changes(charge: Charge) -> list[str]:
         if item.lifetime is Lifetime.RESIDENT and item.plan_field
     ]
     largest = max(reducible, key=lambda item: item.size_bytes, default=None)
-    if largest is not None and largest.size_bytes > missing:
-        changes.append(f"lower {largest.plan_field} by {_rounded_up(missing)}")
+    if largest is not None and largest.size_bytes >= missing * _SLACK:
+        changes.append(
+            f"lower {largest.plan_field} by {_rounded_up(missing)}, if it takes so much less"
+        )
     elif (names := _fewest_owners(charge)) is not None:
         changes.append(f"leave out {' and '.join(names)}")
     return changes
@@ -129,9 +133,15 @@ def _lower_load(charge: Charge) -> str | None:
     floor_bytes = max(charge.running_load_bytes, excess[1][0] if len(excess) > 1 else 0)
     if excess[0][0] - floor_bytes < charge.missing_bytes:
         return None
-    for item in charge.claims[excess[0][1]]:
+    items = charge.claims[excess[0][1]]
+    if steady_bytes(items) + excess[0][0] < charge.missing_bytes * _SLACK:
+        return None
+    for item in items:
         if item.lifetime is Lifetime.LOAD and item.plan_field:
-            return f"lower {item.plan_field} by {_rounded_up(charge.missing_bytes)}"
+            return (
+                f"lower {item.plan_field} by {_rounded_up(charge.missing_bytes)}, if it takes so"
+                " much less"
+            )
     return None
 
 
@@ -145,11 +155,14 @@ def _fewest_owners(charge: Charge) -> list[Owner] | None:
     for count, owner in enumerate(stages, start=1):
         freed_bytes += steady_bytes(charge.claims.get(owner, ()))
         if freed_bytes >= charge.missing_bytes:
-            return stages[:count]
+            # All of them are no change to a plan but its end.
+            return stages[:count] if count < len(stages) else None
     return None
 
 
 def _exact(size_bytes: int) -> str:
+    if 0 < size_bytes < _MIB // 10:
+        return f"{size_bytes:,} bytes"
     return f"{size_bytes / _MIB:,.1f} MiB"
 
 

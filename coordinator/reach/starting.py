@@ -60,6 +60,9 @@ class StartedProcess(Protocol):
     def exit_status(self) -> ExitStatus | None:
         """How it ended; None while it lives."""
 
+    def executing(self) -> frozenset[int]:
+        """Returns the executions that it noted to run; after its death those that it died with."""
+
     async def wait(self) -> ExitStatus:
         """Returns when it ended. By then its process group is killed and its log is complete."""
 

@@ -8,12 +8,15 @@ import resource
 import signal
 import subprocess
 import threading
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
+from coordinator.artifacts.trouble import said
 from coordinator.reach.starting import START_LINE_BYTES, ExitStatus, StartOrder
 from coordinator.reach.variables import worker_environment
 from coordinator.reach.worker_log import WorkerLog
 from stagewire.errors import WorkerStartError
+from stagewire.record import RECORD_BYTES, noted
 
 _READ_BYTES: Final = 64 << 10
 _LAST_READS: Final = 16
@@ -35,21 +38,22 @@ class LinuxProcessStarter:
         if threading.current_thread() is not threading.main_thread():
             # The parent-death signal comes when the thread that started the process ends.
             raise RuntimeError("workers are started from the main thread only")
-        line = json.dumps(dict(order.message), separators=(",", ":")).encode() + b"\n"
-        if len(line) > START_LINE_BYTES:
-            raise ValueError(f"a start line has {len(line)} bytes, more than {START_LINE_BYTES}")
         with contextlib.ExitStack() as undo:
             try:
-                process = self._start(order, undo)
+                record = os.memfd_create("record")
+                undo.callback(os.close, record)
+                os.ftruncate(record, RECORD_BYTES)
+                line = _start_line({**order.message, "record_descriptor": record})
+                process = self._start(order, record, undo)
             except OSError as error:
                 raise WorkerStartError(
-                    f"{order.module} cannot be started: {error.strerror}; log {order.log_path}"
+                    f"{order.module} cannot be started: {said(error)}; log {order.log_path}"
                 ) from error
             undo.pop_all()
         process.send(line)
         return process
 
-    def _start(self, order: StartOrder, undo: contextlib.ExitStack) -> "LinuxProcess":
+    def _start(self, order: StartOrder, record: int, undo: contextlib.ExitStack) -> "LinuxProcess":
         log = WorkerLog(order.log_path)
         undo.callback(log.close)
         input_reader, input_writer = os.pipe()
@@ -65,6 +69,7 @@ class LinuxProcessStarter:
                 stdout=output_writer,
                 stderr=output_writer,
                 start_new_session=True,
+                pass_fds=(record,),
             )
         finally:
             os.close(input_reader)
@@ -73,7 +78,15 @@ class LinuxProcessStarter:
         undo.callback(popen.kill)
         with contextlib.suppress(ProcessLookupError):
             resource.prlimit(popen.pid, resource.RLIMIT_CORE, _NO_CORE_DUMP)
-        return LinuxProcess(popen, os.pidfd_open(popen.pid), input_writer, output_reader, log)
+        pidfd = os.pidfd_open(popen.pid)
+        return LinuxProcess(popen, pidfd, input_writer, output_reader, record, log)
+
+
+def _start_line(message: Mapping[str, Any]) -> bytes:
+    line = json.dumps(message, separators=(",", ":")).encode() + b"\n"
+    if len(line) > START_LINE_BYTES:
+        raise ValueError(f"a start line has {len(line)} bytes, more than {START_LINE_BYTES}")
+    return line
 
 
 class LinuxProcess:
@@ -85,12 +98,14 @@ class LinuxProcess:
         pidfd: int,
         input_writer: int,
         output_reader: int,
+        record: int,
         log: WorkerLog,
     ) -> None:
         self._popen = popen
         self._pidfd = pidfd
         self._input: int | None = input_writer
         self._output: int | None = output_reader
+        self._record: int | None = record
         self._log = log
         self._exit_status: ExitStatus | None = None
         self._is_closed = False
@@ -109,6 +124,13 @@ class LinuxProcess:
     def exit_status(self) -> ExitStatus | None:
         """How it ended; None while it lives."""
         return self._exit_status
+
+    def executing(self) -> frozenset[int]:
+        """Returns the executions that it noted to run; after its death those that it died with."""
+        # Read, not mapped: what a worker does to the memory must not end this process.
+        return (
+            frozenset() if self._record is None else noted(os.pread(self._record, RECORD_BYTES, 0))
+        )
 
     def send(self, line: bytes) -> None:
         """Writes its start line."""
@@ -146,6 +168,9 @@ class LinuxProcess:
         if self._output is not None:
             self._close_output(self._output)
         self.close_input()
+        if self._record is not None:
+            os.close(self._record)
+            self._record = None
         if not self._is_closed:
             self._log.close()
             self._is_closed = True

@@ -1,8 +1,12 @@
 """The restart policy: growing delays, and a breaker that opens when a worker is lost too often.
 
 Pure: events come in with their times, decisions go out. Times are seconds of one monotonic clock.
+
+The breaker closes in three ways: a person asks for a start, or after a cooldown one start on trial
+(half-open) brings a worker up that stays READY for the time of a calm.
 """
 
+import enum
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -24,8 +28,19 @@ class RestartLimits:
     period_seconds: float = 60.0
     calm_seconds: float = 60.0
     """Time READY after which earlier losses are forgotten."""
+    cooldown_seconds: float = 300.0
+    """Time after which a worker that was given up is started once, on trial."""
     end_seconds: float = 5.0
     """Time that a killed process gets to end; one in the hands of a driver may never do so."""
+
+
+class Breaker(enum.StrEnum):
+    """Whether a worker is started again after a loss."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half-open"
+    """One start on trial: the next loss opens the breaker again, a calm closes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +51,22 @@ class StartAgain:
     restart: int
     """Number of this restart since the last calm."""
 
+    @property
+    def message(self) -> str:
+        """What is going to happen, for people."""
+        return f"started again after {self.delay_seconds:.1f} s, restart {self.restart}"
+
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The breaker is open: requests are refused at once until a person acts."""
+    """The breaker is open: requests are refused at once until a person acts or a trial is won."""
 
     reason: str
     """Reason in the table of failures."""
     message: str
+    """What happened and what comes next, for people."""
+    trial_seconds: float | None
+    """Time until the start on trial; None where only a person can help."""
 
 
 Decision: TypeAlias = StartAgain | GiveUp
@@ -58,35 +81,51 @@ class RestartHistory:
     restarts: int = 0
     """Restarts since the last calm; sets the delay."""
     ready_since: float | None = None
-    is_open: bool = False
-    """Whether the breaker is open."""
+    breaker: Breaker = Breaker.CLOSED
 
     def ready(self, now: float) -> "RestartHistory":
         """Notes that the worker became READY."""
         return replace(self, ready_since=now)
 
+    def on_trial(self) -> "RestartHistory":
+        """Notes that the worker is started after its cooldown."""
+        return replace(self, breaker=Breaker.HALF_OPEN)
+
     def lost(
-        self, now: float, random_unit: float, limits: RestartLimits
+        self, now: float, random_unit: float, limits: RestartLimits, *, is_refused: bool = False
     ) -> tuple["RestartHistory", Decision]:
         """Notes a loss and decides: exit, hang and missed start deadline alike.
 
-        `random_unit` is a random number from 0 to 1.
+        `random_unit` is a random number from 0 to 1. `is_refused` says that the start was refused:
+        that comes again however often it is tried, until something changes.
         """
-        if self.is_open:
-            return replace(self, ready_since=None), _give_up(len(self.losses), limits)
-        was_calm = self.ready_since is not None and now - self.ready_since >= limits.calm_seconds
-        restarts = 0 if was_calm else self.restarts
-        earlier = () if was_calm else self.losses
-        losses = (*(time for time in earlier if now - time < limits.period_seconds), now)
+        before = RestartHistory() if self._is_calm(now, limits) else self
+        recent = (time for time in before.losses if now - time < limits.period_seconds)
+        losses = (*recent, now)
+        if is_refused:
+            opened = RestartHistory(losses, before.restarts, breaker=Breaker.OPEN)
+            return opened, _give_up("refused", None)
+        if before.breaker is not Breaker.CLOSED:
+            opened = RestartHistory(losses, before.restarts, breaker=Breaker.OPEN)
+            return opened, _give_up("lost again on trial", limits.cooldown_seconds)
         if len(losses) > limits.intensity:
-            opened = RestartHistory(losses, restarts, is_open=True)
-            return opened, _give_up(len(losses), limits)
-        decision = StartAgain(_delay_seconds(restarts, random_unit, limits), restarts + 1)
-        return RestartHistory(losses, restarts + 1), decision
+            opened = RestartHistory(losses, before.restarts, breaker=Breaker.OPEN)
+            often = f"lost {len(losses)} times in {limits.period_seconds:g} s"
+            return opened, _give_up(often, limits.cooldown_seconds)
+        delay_seconds = _delay_seconds(before.restarts, random_unit, limits)
+        decision = StartAgain(delay_seconds, before.restarts + 1)
+        return RestartHistory(losses, before.restarts + 1), decision
 
     def reset(self) -> "RestartHistory":
         """Closes the breaker and forgets everything: a person asked for a start."""
         return RestartHistory()
+
+    def breaker_at(self, now: float, limits: RestartLimits) -> Breaker:
+        """Returns the breaker as it is at a time: a calm closes it without any event."""
+        return Breaker.CLOSED if self._is_calm(now, limits) else self.breaker
+
+    def _is_calm(self, now: float, limits: RestartLimits) -> bool:
+        return self.ready_since is not None and now - self.ready_since >= limits.calm_seconds
 
 
 def _delay_seconds(restarts: int, random_unit: float, limits: RestartLimits) -> float:
@@ -96,8 +135,8 @@ def _delay_seconds(restarts: int, random_unit: float, limits: RestartLimits) -> 
     return min(grown, limits.longest_delay_seconds) * spread
 
 
-def _give_up(losses: int, limits: RestartLimits) -> GiveUp:
+def _give_up(what: str, trial_seconds: float | None) -> GiveUp:
+    trial = "" if trial_seconds is None else f"; tried once more after {trial_seconds:g} s"
     return GiveUp(
-        StageFailedError.reason,
-        f"lost {losses} times in {limits.period_seconds:g} s; {StageFailedError.recovery}",
+        StageFailedError.reason, f"{what}{trial}; {StageFailedError.recovery}", trial_seconds
     )

@@ -2,22 +2,27 @@
 
 import asyncio
 import contextlib
-import enum
 import logging
 import random
 import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final
 
 from coordinator.facts.ids import Incarnation, WorkerId
-from coordinator.supervise.policy import GiveUp, RestartHistory, RestartLimits
+from coordinator.supervise import reasons
+from coordinator.supervise.awake import first_of
+from coordinator.supervise.ending import end_process
+from coordinator.supervise.life import Life, Process, WorkerPhase
+from coordinator.supervise.policy import Breaker, GiveUp, RestartHistory, RestartLimits
 from stagewire.errors import (
-    InternalFaultError,
+    CapabilityMissingError,
+    EnvironmentBrokenError,
+    EnvironmentStaleError,
     Refusal,
     ShuttingDownError,
     StageError,
-    StageFailedError,
-    WorkerHungError,
+    TokenInvalidError,
+    WireVersionMismatchError,
     WorkerLostError,
     WorkerStartError,
     WorkerStuckError,
@@ -26,50 +31,14 @@ from stagewire.errors import (
 _log = logging.getLogger(__name__)
 _EXIT_GRACE_SECONDS: Final = 1.0
 """Time between the end of a worker's link and the end of its process, when it leaves by itself."""
-
-
-class WorkerPhase(enum.StrEnum):
-    """What a worker is doing."""
-
-    PENDING = "pending"
-    STARTING = "starting"
-    READY = "ready"
-    RESTARTING = "restarting"
-    FAILED = "failed"
-    STOPPED = "stopped"
-
-
-class Process(Protocol):
-    """A started process, as far as supervision needs it."""
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-
-    async def wait(self) -> object:
-        """Waits until the process has ended and its group is gone; returns how, as text."""
-
-    async def aclose(self) -> None:
-        """Ends the process and everything that it started, at once, and frees what it held here."""
-
-
-class Life(Protocol):
-    """What the coordinator does with one worker; the runner decides when."""
-
-    async def start(self, incarnation: Incarnation) -> Process:
-        """Starts the process of an incarnation."""
-
-    async def bring_up(self, incarnation: Incarnation) -> None:
-        """Waits for the worker to attach, and loads and proves its stages."""
-
-    async def watch(self, incarnation: Incarnation) -> str:
-        """Waits for a hang of an incarnation that attached; returns what was seen."""
-
-    def lose(self, incarnation: Incarnation, reason: StageError) -> None:
-        """Fences an incarnation: its requests end with the reason."""
-
-    def settle(self, incarnation: Incarnation) -> None:
-        """Gives its memory back; its process is proven gone."""
+_MAY_BE_DAMAGE: Final = (
+    CapabilityMissingError,
+    EnvironmentBrokenError,
+    EnvironmentStaleError,
+    WorkerStartError,
+)
+"""How a worker fails to come up when a file of its environment is damaged."""
+_REFUSED_HELLO: Final = (EnvironmentStaleError, TokenInvalidError, WireVersionMismatchError)
 
 
 class WorkerRunner:
@@ -99,28 +68,36 @@ class WorkerRunner:
         self._changed = changed
         self._next_incarnation = next_incarnation
         self._history = RestartHistory()
+        self._prospect = ""
         self._woken = asyncio.Event()
         self._stopping = asyncio.Event()
 
-    async def run(self) -> None:
-        """Runs incarnation after incarnation until stopped."""
-        while not self._stopping.is_set():
-            try:
-                error = await self._live()
-            except Exception:  # the outermost edge of a task: nobody may wait for it for ever
-                _log.exception("supervision failed worker=%s", self.worker)
-                error = InternalFaultError(
-                    f"worker {self.worker!r} could not be supervised; the log has the cause"
-                )
-                if self.stuck is None:
-                    self._life.settle(self.incarnation)
-            if self._stopping.is_set():
-                break
-            self.last_error = error
-            _log.warning("worker lost worker=%s reason=%s %s", self.worker, error.reason, error)
-            self._fail_first(error)
-            await self._pause(error)
-        self._set(WorkerPhase.STOPPED)
+    # --- what others see ---
+
+    @property
+    def breaker(self) -> Breaker:
+        """Whether the worker is started again after a loss."""
+        return self._history.breaker_at(time.monotonic(), self._limits)
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether requests are refused at once: the breaker is open, or a trial is not won yet."""
+        return self.phase is WorkerPhase.FAILED or (
+            self.phase is not WorkerPhase.READY and self.breaker is Breaker.HALF_OPEN
+        )
+
+    @property
+    def prospect(self) -> str:
+        """What comes next for a worker that was lost, for people; empty when all is well."""
+        if self.phase is not WorkerPhase.READY:
+            return self._prospect
+        if self.breaker is Breaker.HALF_OPEN:
+            return f"on trial: given up again if lost within {self._limits.calm_seconds:g} s"
+        return ""
+
+    def refusal(self) -> StageError:
+        """Returns why a worker that is given up takes no requests."""
+        return reasons.given_up(self.worker, self.last_error)
 
     def start_again(self) -> None:
         """Starts a worker that was given up, or waits for its next start, at once."""
@@ -131,6 +108,35 @@ class WorkerRunner:
         """Makes `run` end after the present incarnation; the caller cancels it to end at once."""
         self._stopping.set()
         self._woken.set()
+
+    # --- incarnation after incarnation ---
+
+    async def run(self) -> None:
+        """Runs incarnation after incarnation until stopped."""
+        while not self._stopping.is_set():
+            try:
+                error = await self._attempt()
+            except Exception:  # the outermost edge of a task: nobody may wait for it for ever
+                _log.exception("supervision failed worker=%s", self.worker)
+                error = reasons.unsupervised(self.worker)
+                if self.stuck is None:
+                    self._life.settle(self.incarnation)
+            if error is not None and not self._stopping.is_set():
+                self.last_error = error
+                self._fail_first(error)
+                await self._pause(error)
+        self._set(WorkerPhase.STOPPED)
+
+    async def _attempt(self) -> StageError | None:
+        """Lives one incarnation; returns why it ended, or None where that is mended."""
+        error = await self._live()
+        if self._stopping.is_set():
+            return error
+        self.last_error = error
+        _log.warning("worker lost worker=%s reason=%s %s", self.worker, error.reason, error)
+        if not isinstance(error, _MAY_BE_DAMAGE):
+            return error
+        return await self._unmended(error)
 
     async def _live(self) -> StageError:
         """Lives one incarnation; returns why it ended."""
@@ -159,33 +165,23 @@ class WorkerRunner:
     async def _end(
         self, incarnation: Incarnation, process: Process, ended: "asyncio.Future[object]"
     ) -> None:
-        """Ends the process and waits until it is gone, at a stop no longer than its limit."""
-        closed = asyncio.ensure_future(process.aclose())
-        try:
-            await _first_of(closed, timeout_seconds=self._limits.end_seconds)
-            if not closed.done():
-                self._note_stuck(process.pid)
-                stopping = asyncio.ensure_future(self._stopping.wait())
-                await _first_of(closed, stopping)
-                stopping.cancel()
-            if closed.done():
-                await closed
-                await ended
-                self.stuck = None
-                self._life.settle(incarnation)
-        finally:
-            closed.cancel()
-            ended.cancel()
+        is_gone = await end_process(
+            process,
+            ended,
+            limit_seconds=self._limits.end_seconds,
+            stopping=self._stopping,
+            note_stuck=lambda: self._note_stuck(process.pid),
+        )
+        if is_gone:
+            self.stuck = None
+            self._life.settle(incarnation)
 
     def _note_stuck(self, pid: int) -> None:
         """Says that a process does not end. Its memory stays charged, its worker takes nothing."""
-        self.stuck = self.last_error = WorkerStuckError(
-            f"process {pid} of worker {self.worker!r} did not end within"
-            f" {self._limits.end_seconds:g} s after it was killed; its memory stays reserved",
-            worker=self.worker,
-        )
+        self.stuck = self.last_error = reasons.stuck(self.worker, pid, self._limits.end_seconds)
         _log.error("process did not end worker=%s pid=%s", self.worker, pid)
         self._fail_first(self.stuck)
+        self._prospect = f"waits for the end of its process; {WorkerStuckError.recovery}"
         self._set(WorkerPhase.FAILED)
 
     def _fail_first(self, error: StageError) -> None:
@@ -201,15 +197,11 @@ class WorkerRunner:
         up = asyncio.ensure_future(self._life.bring_up(incarnation))
         hung: asyncio.Future[str] | None = None
         try:
-            await _first_of(up, ended, timeout_seconds=self._start_deadline)
+            await first_of(up, ended, limit_seconds=self._start_deadline)
             if not up.done():
                 if ended.done():
-                    return WorkerStartError(
-                        f"worker {self.worker!r} ended while it started: {ended.result()}"
-                    )
-                return WorkerStartError(
-                    f"worker {self.worker!r} was not ready after {self._start_deadline:g} s"
-                )
+                    return reasons.ended_early(self.worker, ended.result())
+                return reasons.late(self.worker, self._start_deadline, self._life.awaited())
             failure = up.exception()
             if failure is not None:
                 return await self._explain(failure, ended)
@@ -218,14 +210,10 @@ class WorkerRunner:
             if not self.first_outcome.done():
                 self.first_outcome.set_result(None)
             hung = asyncio.ensure_future(self._life.watch(incarnation))
-            await _first_of(hung, ended)
+            await first_of(hung, ended)
             if ended.done():
-                return WorkerLostError(
-                    f"worker {self.worker!r} ended: {ended.result()}", worker=self.worker
-                )
-            return WorkerHungError(
-                f"worker {self.worker!r} made no progress: {hung.result()}", worker=self.worker
-            )
+                return reasons.ended(self.worker, ended.result())
+            return reasons.hung(self.worker, hung.result())
         finally:
             for task in (up, hung):
                 if task is not None and not task.done():
@@ -235,43 +223,59 @@ class WorkerRunner:
 
     async def _explain(self, failure: BaseException, ended: "asyncio.Future[object]") -> StageError:
         """Returns the reason of a failed start: how the process ended says more than its link."""
-        if isinstance(failure, WorkerLostError):
-            await _first_of(ended, timeout_seconds=_EXIT_GRACE_SECONDS)
-            if ended.done():
-                return WorkerStartError(
-                    f"worker {self.worker!r} ended while it started: {ended.result()}"
-                )
+        if isinstance(failure, (WorkerLostError, *_REFUSED_HELLO)):
+            # One that is refused logs why and ends: whoever reads its log must find that there.
+            await first_of(ended, limit_seconds=_EXIT_GRACE_SECONDS)
+            if ended.done() and isinstance(failure, WorkerLostError):
+                return reasons.ended_early(self.worker, ended.result())
         if isinstance(failure, StageError):
             return failure
         raise failure
 
+    # --- between two incarnations ---
+
+    async def _unmended(self, error: StageError) -> StageError | None:
+        """Returns why a worker stays lost; None where damage was the cause and is mended."""
+        mending = asyncio.ensure_future(self._life.mend())
+        stop = asyncio.ensure_future(self._stopping.wait())
+        try:
+            await first_of(mending, stop)
+            if not mending.done() or not mending.result():
+                return error
+        except StageError as worse:
+            return worse
+        finally:
+            stop.cancel()
+            mending.cancel()
+            with contextlib.suppress(asyncio.CancelledError, StageError):
+                await mending
+        self.restarts += 1
+        return None
+
     async def _pause(self, error: StageError) -> None:
-        """Waits as long as the policy says; for good when the breaker is open."""
+        """Waits as long as the policy says, when the breaker is open for a trial or a person."""
         self._history, decision = self._history.lost(
-            time.monotonic(), random.random(), self._limits
+            time.monotonic(), random.random(), self._limits, is_refused=isinstance(error, Refusal)
         )
+        self._prospect = decision.message
         self._woken.clear()
-        # A refusal comes again however often the worker is started: something must change first.
-        if isinstance(decision, GiveUp) or isinstance(error, Refusal):
+        if isinstance(decision, GiveUp):
             self._set(WorkerPhase.FAILED)
-            await self._woken.wait()
+            if not await self._is_woken(decision.trial_seconds):
+                self._history = self._history.on_trial()
+                self._prospect = "started on trial after it was given up"
+                self.restarts += 1
             return
         self._set(WorkerPhase.RESTARTING)
         self.restarts += 1
+        await self._is_woken(decision.delay_seconds)
+
+    async def _is_woken(self, limit_seconds: float | None) -> bool:
+        """Waits until somebody wakes the runner, no longer than a limit; says whether one did."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._woken.wait(), decision.delay_seconds)
+            await asyncio.wait_for(self._woken.wait(), limit_seconds)
+        return self._woken.is_set()
 
     def _set(self, phase: WorkerPhase) -> None:
         self.phase = phase
         self._changed()
-
-    def refusal(self) -> StageError:
-        """Returns why a worker that is given up takes no requests."""
-        # Its reason alone: the message of a failed start may name a file, and this goes to clients.
-        cause = f" after {self.last_error.reason}" if self.last_error is not None else ""
-        return StageFailedError(f"worker {self.worker!r} was given up{cause}", worker=self.worker)
-
-
-async def _first_of(*futures: "asyncio.Future[Any]", timeout_seconds: float | None = None) -> None:
-    """Waits until one of the futures is done, whatever their results are (hence Any)."""
-    await asyncio.wait(futures, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,8 @@
 """The watchdog: tells a hang from slow work by the progress of a worker's own threads. Pure.
 
 A worker hangs when no heartbeat comes, as after SIGSTOP or with the GIL held, or when an executor
-computes without a step for longer than its stage allows.
+computes without a step for longer than its stage allows. Times are those of a clock that stands
+still while nobody looks (`awake`), so that a machine that slept is no hang.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,11 +24,11 @@ class Lane:
 
 @dataclass(slots=True)
 class Watchdog:
-    """Watches one incarnation. Times are seconds of one monotonic clock."""
+    """Watches one incarnation, from the time 0 of its clock on."""
 
     heartbeat_timeout_seconds: float
     hang_timeouts_seconds: Mapping[StageId, float]
-    _last_beat: float | None = None
+    _last_beat: float = 0.0
     _lanes: dict[tuple[StageId, int], tuple[int, float]] = field(default_factory=dict)
     """Progress of the lanes that compute, and since when it has not changed."""
 
@@ -42,16 +43,8 @@ class Watchdog:
             elif known is None or known[0] != lane.progress:
                 self._lanes[key] = (lane.progress, now)
 
-    def forgive(self, now: float) -> None:
-        """Starts every time limit anew: the machine slept, and the workers with it."""
-        if self._last_beat is not None:
-            self._last_beat = now
-        self._lanes = {key: (progress, now) for key, (progress, _) in self._lanes.items()}
-
     def complaint(self, now: float) -> str | None:
         """Returns why the worker counts as hung; None while it does not."""
-        if self._last_beat is None:
-            return None
         silence = now - self._last_beat
         if silence > self.heartbeat_timeout_seconds:
             return f"no heartbeat for {silence:.1f} s"

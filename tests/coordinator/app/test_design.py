@@ -5,9 +5,12 @@ import json
 import pytest
 
 from coordinator.app.design import make_design
+from coordinator.app.dry_run import explain
 from coordinator.app.expectation import expected_rows
 from coordinator.app.preparation import checkout_root
+from coordinator.app.stage_orders import load_order
 from coordinator.devices.memory import HostMemory
+from coordinator.facts.cores import HostCores
 from coordinator.plan.loading import parse_plan
 from stagewire.errors import ConstraintExceededError, PlacementRefusedError, PlanInvalidError
 
@@ -101,3 +104,37 @@ def test_only_the_stages_of_the_pipelines_that_are_asked_for_count(tmp_path):
 
     assert design(plan).workers == ("a", "b")
     assert design(plan, pipelines=["p"]).workers == ("a",)
+
+
+FOUR_CORES = HostCores(((0,), (1,), (2,), (3,)))
+
+
+def test_stages_get_cores_of_their_own_and_the_worker_is_told(tmp_path):
+    made = design(make_plan(tmp_path, stages__one__threads=2), cores=FOUR_CORES)
+
+    assert str(made.cores["one"]) == "0-1"
+    assert list(load_order(made, "one", None).cores) == [0, 1]
+    assert [stage.cores for stage in explain(made).stages] == ["0-1"]
+
+
+def test_where_the_cores_are_not_known_no_stage_keeps_to_any(tmp_path):
+    made = design(make_plan(tmp_path))
+
+    assert str(made.cores["one"]) == "any"
+    assert not load_order(made, "one", None).cores
+    assert explain(made).stages[0].cores_reason.endswith("not known")
+
+
+def test_a_core_that_is_not_there_refuses_the_plan(tmp_path):
+    with pytest.raises(PlacementRefusedError, match="cores 7 cannot be used"):
+        design(make_plan(tmp_path, stages__one__cores=[7]), cores=FOUR_CORES)
+
+
+def test_a_pace_reaches_the_worker(tmp_path):
+    output = {**PORTS["x"], "stream": True, "per_second": 22050}
+    plan = make_plan(tmp_path, stages__one__outputs={"y": output}, stages__one__pace="realtime")
+
+    order = load_order(design(plan), "one", None)
+
+    assert (order.realtime.port, order.realtime.per_second) == ("y", 22050)
+    assert not load_order(design(make_plan(tmp_path)), "one", None).HasField("realtime")

@@ -169,18 +169,21 @@ def test_whoever_asks_a_frozen_coordinator_is_told_that_it_runs(tmp_path):
             assert client.placement().pipelines
 
 
-def test_whoever_kept_a_client_over_a_start_is_told_to_connect_again(tmp_path):
+def test_whoever_looks_at_a_call_after_the_next_start_is_told_of_that(tmp_path):
     with program(tmp_path, plans.single()) as first:
         first.wait_until_up()
         with first.client() as client:
+            states = client.watch()
+            next(states)
             first.process.kill()
             first.process.wait()
             with program(tmp_path, plans.single()) as second:
                 second.wait_until_up()
 
-                message = failure_of(client.placement)
+                message = failure_of(next, states)
 
                 assert f"started again since, as process {second.process.pid};" in message
+                assert client.placement().pipelines
 
 
 def test_a_coordinator_that_stopped_in_order_is_not_said_to_have_been_killed(tmp_path):

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 import stat
 import threading
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from coordinator.app.log_file import logging_to
 from coordinator.app.state_folder import StateFolder, is_held
+from stagewire.endpoint import FILE_NAME
 from stagewire.errors import PathForbiddenError, StateHeldError
 
 pytestmark = pytest.mark.integration
@@ -117,6 +119,61 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path):
     with pytest.raises(PathForbiddenError), StateFolder(path):
         pytest.fail("it was used")
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_what_a_killed_one_left_is_removed_and_nothing_else_is_touched(tmp_path):
+    path = tmp_path / "state"
+    with StateFolder(path):
+        pass
+    left = [path / FILE_NAME, path / f".{FILE_NAME}.0123456789abcdef"]
+    foreign = [
+        path / "notes.txt",
+        path / f"{FILE_NAME}.bak",
+        path / f".{FILE_NAME}.swp",
+        path / f".{FILE_NAME}.0123456789abcdef.txt",
+        path / "logs" / "another.log",
+        tmp_path / "elsewhere",
+    ]
+    for each in (*left, *foreign):
+        each.write_text("something")
+    (path / "link").symlink_to(tmp_path / "elsewhere")
+    (path / "folder").mkdir()
+    os.mkfifo(path / "fifo")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path / "a.sock"))
+
+    with StateFolder(path):
+        assert not any(each.exists() for each in left)
+
+    assert [each.read_text() for each in foreign] == ["something"] * len(foreign)
+    names = {"lock", "logs", "notes.txt", "link", "folder", "fifo", "a.sock"}
+    assert {each.name for each in path.iterdir()} - names == {each.name for each in foreign[1:4]}
+
+
+def test_a_link_in_place_of_the_endpoint_file_goes_and_what_it_names_stays(tmp_path):
+    path = tmp_path / "state"
+    with StateFolder(path):
+        pass
+    (tmp_path / "elsewhere").write_text("something")
+    (path / FILE_NAME).symlink_to(tmp_path / "elsewhere")
+
+    with StateFolder(path):
+        assert not (path / FILE_NAME).is_symlink()
+
+    assert (tmp_path / "elsewhere").read_text() == "something"
+
+
+def test_a_folder_in_place_of_the_endpoint_file_is_refused_and_stays(tmp_path):
+    path = tmp_path / "state"
+    with StateFolder(path):
+        pass
+    (path / FILE_NAME / "deep").mkdir(parents=True)
+
+    with pytest.raises(PathForbiddenError, match="move it away"), StateFolder(path):
+        pytest.fail("it was used")
+
+    assert (path / FILE_NAME / "deep").is_dir()
+    assert not is_held(path)
 
 
 def test_its_log_is_for_its_owner_alone_even_if_it_was_not(tmp_path):

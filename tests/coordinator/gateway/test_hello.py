@@ -1,10 +1,12 @@
 """Who may attach: what is said first, with which token, by which process, of which version."""
 
 import asyncio
+import os
 
 import pytest
 
-from coordinator.gateway.service import Gateway
+from coordinator.facts.ids import Incarnation, WorkerId
+from coordinator.gateway.service import Expectation, Gateway
 from stagewire.envelope import open_envelope
 from stagewire.errors import WorkerHungError
 from stagewire.limits import CONTROL_MESSAGE_BYTES, MESSAGE_BYTES
@@ -64,6 +66,7 @@ async def test_another_worker_than_was_started_is_refused_and_the_start_fails(
 
     assert (await failure_of(call)).reason == reason
     assert expected.exception().reason == reason
+    assert caller.gateway.refusals == {"Attach": 1}
 
 
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN + "x", "\u00e4"])
@@ -71,6 +74,7 @@ async def test_a_wrong_token_is_refused_and_the_worker_is_waited_for_on(caller, 
     call = await caller.attach(hello(token=token))
 
     assert (await failure_of(call)).reason == "TOKEN_INVALID"
+    assert caller.gateway.refusals == {"Attach": 1}
     assert not expected.done()
     await welcomed(caller)
     assert (await expected).incarnation == 7
@@ -112,16 +116,64 @@ async def test_a_stream_that_ends_without_a_word_is_refused(caller):
     assert (await failure_of(call)).reason == "FIELD_INVALID"
 
 
-async def test_a_second_hello_changes_nothing(caller, expected):
+async def test_a_hello_after_the_first_changes_nothing_and_is_counted(caller, expected, caplog):
     call, _ = await welcomed(caller)
     attached = await expected
+    said = attached.hello
 
-    await call.write(hello(worker_id="b", wire_version=99).SerializeToString())
+    for _ in range(100):
+        await call.write(hello(worker_id="b", wire_version=99).SerializeToString())
     await call.write(pb.AttachRequest(heartbeat=pb.Heartbeat()).SerializeToString())
 
     await until(lambda: attached.heartbeat is not None)
-    assert attached.worker_id == "a"
+    assert (attached.worker_id, attached.hello) == ("a", said)
     assert attached.fence_reason is None
+    assert attached.repeated_hellos == 100
+    # Once: whoever repeats it must not fill the log.
+    assert caplog.text.count("Hello repeated worker=a; it is ignored") == 1
+
+
+def expect(gateway, token, incarnation):
+    expectation = Expectation(
+        WorkerId("a"), Incarnation(incarnation), os.getpid(), "key", {"stagewire": "ab"}
+    )
+    return gateway.expect(token, expectation)
+
+
+async def test_tokens_of_an_incarnation_that_is_gone_open_nothing(caller, expected, caplog):
+    first, before = await welcomed(caller)
+    first.cancel()
+    attached = await expected
+    await until(lambda: attached.fence_reason is not None)
+    successor = expect(caller.gateway, "the token of its next life", 8)
+    call = await caller.attach(hello(token="the token of its next life"))
+    now = pb.AttachResponse.FromString(await call.read()).welcome
+    living = await successor
+
+    for method, token in (("Exchange", before.exchange_token), ("Exchange", TOKEN)):
+        failure = await failure_of(caller.call(method, token))
+        assert failure.reason == "TOKEN_INVALID"
+    assert (await failure_of(await caller.attach(hello()))).reason == "TOKEN_INVALID"
+
+    assert caller.gateway.refusals == {"Exchange": 2, "Attach": 1}
+    assert "Exchange refused reason=TOKEN_INVALID count=2" in caplog.text
+    assert (living.incarnation, living.fence_reason) == (8, None)
+    living.send(pb.ExchangeMessage(execution_id=3))
+    assert await caller.call("Exchange", now.exchange_token).read()
+
+
+async def test_the_exchange_token_of_one_worker_reaches_no_other(caller, expected):
+    _, welcome = await welcomed(caller)
+    other = expect(caller.gateway, "the token of another", 8)
+    await caller.attach(hello(token="the token of another"))
+    attached, stranger = await expected, await other
+
+    call = caller.call("Exchange", welcome.exchange_token)
+    attached.send(pb.ExchangeMessage(execution_id=7))
+
+    envelope, _ = open_envelope(await call.read(), pb.ExchangeResponse())
+    assert [message.execution_id for message in envelope.messages] == [7]
+    assert stranger.fence_reason is None
 
 
 async def test_a_worker_that_ends_attach_is_fenced(caller, expected):

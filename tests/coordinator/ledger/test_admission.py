@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from coordinator.facts.ids import ConstraintId, Incarnation, PoolId, StageId, WorkerId
@@ -98,7 +100,7 @@ def test_a_stage_that_states_no_memory_has_a_reservation_of_nothing():
 
 
 def test_a_plan_that_does_not_fit_changes_nothing_and_shows_the_arithmetic():
-    ledger, leaf = make_ledger(700)
+    ledger, leaf = make_ledger(775)
     before = ledger.snapshot()
     stages = (
         make_stage("hear", 260, load_peak=320, per_request=8),
@@ -111,9 +113,9 @@ def test_a_plan_that_does_not_fit_changes_nothing_and_shows_the_arithmetic():
     # 96 + 90 + 260 + 8 + 300 + 24, and the larger of the excesses 60 - 8 and 10
     assert refusal.value.facts["constraint"] == "machine:quota"
     assert refusal.value.facts["needed_bytes"] == str(830 * MIB)
-    assert refusal.value.facts["missing_bytes"] == str(130 * MIB)
+    assert refusal.value.facts["missing_bytes"] == str(55 * MIB)
     assert str(refusal.value).splitlines() == [
-        "it needs 830.0 MiB under machine:quota, which allows 700.0 MiB: 130.0 MiB are missing",
+        "it needs 830.0 MiB under machine:quota, which allows 775.0 MiB: 55.0 MiB are missing",
         "  coordinator     resident    96.0 MiB  its own process",
         "  worker:cpu      resident    90.0 MiB  process and libraries",
         "  stage:hear      resident   260.0 MiB  weights and state",
@@ -122,23 +124,25 @@ def test_a_plan_that_does_not_fit_changes_nothing_and_shows_the_arithmetic():
         "  transport:hear  transport   24.0 MiB  items under way, 3 request(s)",
         "  loads           load        52.0 MiB  largest load, stage:hear; one at a time",
         "  sum                        830.0 MiB",
-        "  limit                      700.0 MiB  machine:quota",
-        "  missing                    130.0 MiB",
+        "  limit                      775.0 MiB  machine:quota",
+        "  missing                     55.0 MiB",
         "smallest change that fits: raise --ram to 830MiB;"
-        " or lower stages.answer.memory.resident by 130MiB",
+        " or lower stages.answer.memory.resident by 55MiB, if it takes so much less",
     ]
     assert ledger.snapshot() == before
 
 
 def test_what_is_held_already_is_part_of_the_arithmetic_and_not_asked_to_shrink():
-    ledger, leaf = make_ledger(700)
+    ledger, leaf = make_ledger(780)
     ledger.admit(make_plan(leaf, make_stage("hear", 400)))
     before = ledger.snapshot()
 
     with pytest.raises(ConstraintExceededError, match=r"stage:hear \(held\)") as refusal:
         ledger.admit(make_plan(leaf, make_stage("answer", 200))[2:3])
 
-    assert "lower stages.answer.memory.resident by 110MiB" in str(refusal.value)
+    assert "lower stages.answer.memory.resident by 30MiB, if it takes so much less" in str(
+        refusal.value
+    )
     assert ledger.snapshot() == before
 
 
@@ -149,7 +153,9 @@ def test_a_load_peak_that_is_enough_alone_is_named():
     with pytest.raises(ConstraintExceededError) as refusal:
         ledger.admit(make_plan(leaf, *stages))
 
-    assert "lower stages.hear.memory.load_peak by 80MiB" in str(refusal.value)
+    assert "lower stages.hear.memory.load_peak by 80MiB, if it takes so much less" in str(
+        refusal.value
+    )
 
 
 def test_when_no_single_budget_is_enough_the_fewest_stages_are_named():
@@ -264,3 +270,17 @@ def test_a_tree_that_is_none_cannot_be_made(names: list[tuple[str, str | None]],
 
     with pytest.raises(ValueError, match=complaint):
         ConstraintTree(constraints)
+
+
+def test_a_budget_is_not_to_be_lowered_by_more_than_may_be_too_much():
+    ledger, leaf = make_ledger(400)
+    with pytest.raises(ConstraintExceededError) as refusal:
+        ledger.admit(make_plan(leaf, make_stage("hear", 300)))
+    assert str(refusal.value).endswith("smallest change that fits: raise --ram to 510MiB")
+
+
+def test_what_is_missing_by_less_than_is_shown_of_a_size_is_shown_in_bytes():
+    ledger, leaf = make_ledger(510)
+    stage = make_stage("hear", 300)
+    with pytest.raises(ConstraintExceededError, match=r": 5 bytes are missing"):
+        ledger.admit(make_plan(leaf, dataclasses.replace(stage, resident_bytes=300 * MIB + 5)))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import threading
 import time
@@ -9,12 +10,13 @@ import time
 import numpy as np
 import pytest
 
-from coordinator.supervise.policy import RestartLimits
-from coordinator.supervise.runner import WorkerPhase
+from coordinator.supervise.life import WorkerPhase
+from coordinator.supervise.policy import Breaker, RestartLimits
 from stagewire.client import Phase
-from stagewire.errors import StageError
-from stagewire.v1 import management_pb2
-from testkit import calls, plans
+from stagewire.errors import StageError, StageNotResidentError
+from stagewire.limits import LOG_BYTES
+from stagewire.v1 import gateway_pb2, management_pb2
+from testkit import calls, interpreters, plans
 from testkit.leaks import living_members
 from testkit.plans import deed
 from testkit.running import quick, running
@@ -23,6 +25,7 @@ from testkit.waiting import until
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("leak_probe")]
 
 ITEM = np.ones(4, np.float32)
+PATIENT = {"hang_timeout": "600s", "deadline": "600s"}
 TOLD_SECONDS = 5.0
 """Ten times what is promised, for a busy machine."""
 
@@ -102,7 +105,7 @@ async def test_every_request_of_a_chain_fails_with_the_worker_that_any_stage_nee
         assert len((await it.run("p", {"x": ITEM})).outputs["y"]) == 1
 
 
-@pytest.mark.parametrize("do", ["crash", "exit"])
+@pytest.mark.parametrize("do", ["crash", "segfault", "exit"])
 async def test_an_end_of_the_process_is_a_loss_whatever_its_exit_code_says(tmp_path, do):
     async with running(tmp_path, plans.single(deed(do, after=1))) as it:
 
@@ -117,6 +120,19 @@ async def test_an_end_of_the_process_is_a_loss_whatever_its_exit_code_says(tmp_p
         assert len((await it.run("p", {"x": ITEM})).outputs["y"]) == 1
         state = await it.ask(it.client.placement)
         assert (state.workers[0].restarts, state.workers[0].last_reason) == (1, "WORKER_LOST")
+
+
+async def test_an_idle_worker_that_ends_with_code_0_is_lost(tmp_path):
+    async with running(tmp_path, plans.single()) as it:
+        # As when it is let go of, but nobody wanted that.
+        it.attached("a").order(gateway_pb2.AttachResponse(shutdown=gateway_pb2.Shutdown()))
+
+        await it.until_ready("one", after=1)
+
+        state = await it.ask(it.client.placement)
+        assert (state.workers[0].restarts, state.workers[0].last_reason) == (1, "WORKER_LOST")
+        assert "exit code 0" in it.coordinator.runners["a"].last_error.message
+        await it.run("p", {"x": ITEM})
 
 
 async def test_a_frozen_worker_is_hung_killed_and_started_again(tmp_path):
@@ -178,6 +194,48 @@ async def test_a_stage_that_waits_for_input_is_not_hung(tmp_path):
         assert it.incarnation("a") == 1
 
 
+async def test_a_crash_loop_ends_at_the_breaker_and_costs_little(tmp_path):
+    code = interpreters.once_then(tmp_path, "raise SystemExit(0)\n")
+    plan = interpreters.run_by(plans.chain(), "a", interpreters.interpreter(tmp_path, code))
+    limits = RestartLimits()
+    async with running(tmp_path, plan, restarts=limits, checks=False) as it:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        it.signal("a", signal.SIGKILL)
+        await until(lambda: it.phase("a") is WorkerPhase.FAILED)
+
+        runner, state = it.coordinator.runners["a"], await it.ask(it.client.placement)
+        assert (runner.restarts, runner.incarnation) == (limits.intensity, 2 + limits.intensity)
+        assert runner.breaker is Breaker.OPEN
+        assert it.coordinator.lives["a"].hosting.process is None
+        worker = state.workers[0]
+        assert (worker.phase, worker.last_reason) == (Phase.FAILED, "WORKER_START_FAILED")
+        assert worker.prospect.startswith("lost 6 times in 60 s; tried once more after 300 s; ")
+        # Not queued: many more than its lane holds are all answered, and nothing is kept of them.
+        errors = [await it.failure(it.client.run, "p1", {"x": ITEM}) for _ in range(20)]
+        assert {error.reason for error in errors} == {"STAGE_FAILED"}
+        assert not list(it.coordinator.engine.running)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        # Of the time until the next start; processor time, whatever else the machine does.
+        assert used < 0.05 * limits.cooldown_seconds
+
+
+async def test_a_worker_that_was_given_up_is_tried_once_after_its_cooldown(tmp_path):
+    limits = RestartLimits(intensity=0, cooldown_seconds=0.3, calm_seconds=600)
+    async with running(tmp_path, plans.chain(), restarts=limits) as it:
+        it.signal("a", signal.SIGKILL)
+
+        await it.until_ready("one", after=1)
+
+        await it.run("p1", {"x": ITEM})
+        assert it.coordinator.runners["a"].breaker is Breaker.HALF_OPEN
+        state = await it.ask(it.client.placement)
+        assert state.workers[0].prospect == "on trial: given up again if lost within 600 s"
+        it.signal("a", signal.SIGKILL)
+        await until(lambda: "lost again on trial" in it.coordinator.runners["a"].prospect)
+        await it.until_ready("one", after=3)
+
+
 async def test_a_worker_lost_too_often_is_given_up_until_a_person_acts(tmp_path):
     limits = RestartLimits(first_delay_seconds=0.01, intensity=2, period_seconds=600)
     async with running(tmp_path, plans.chain(), restarts=limits, checks=False) as it:
@@ -220,16 +278,28 @@ async def test_requests_meanwhile_are_told_to_wait(tmp_path):
 
 
 async def test_a_flood_of_stderr_blocks_nobody_and_fills_no_disk(tmp_path):
-    size = 64 << 20
-    plan = plans.chain(first=[deed("flood", size_bytes=size)])
-    async with running(tmp_path, plan, timing=quick(heartbeat_timeout=30)) as it:
-        flooded = asyncio.create_task(it.run("p1", {"x": ITEM}, timeout=120))
-        others = [await it.run("p2", {"x": ITEM}) for _ in range(5)]
+    # One line that does not end, of a gibibyte.
+    plan = plans.chain(first=[deed("flood", size_bytes=1 << 30)], first_fields={"limits": PATIENT})
+    async with running(tmp_path, plan) as it:
+        attached, log = it.attached("a"), tmp_path / "state/logs/a.log"
+        before = log.stat().st_size
+        flooded = asyncio.create_task(it.run("p1", {"x": ITEM}, timeout=600))
+        await until(lambda: log.stat().st_size > before)
+        trips = others = 0
+        while not flooded.done():
+            # The flooding worker itself answers its orders, and the coordinator its clients.
+            with pytest.raises(StageNotResidentError):
+                await attached.prove("nowhere")
+            trips += 1
+            if trips % 10 == 0:
+                others += len((await it.run("p2", {"x": ITEM})).outputs["y"])
 
         assert len((await flooded).outputs["y"]) == 1
-        assert len(others) == 5
+        assert trips > 10
+        assert others == trips // 10
+        assert it.incarnation("a") == 1
         logs = list((tmp_path / "state/logs").glob("a.log*"))
-        assert sum(log.stat().st_size for log in logs) < size / 2
+        assert sum(each.stat().st_size for each in logs) <= 2 * LOG_BYTES
 
 
 async def test_what_a_worker_started_ends_with_it(tmp_path):

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.supervise.policy import (
+    Breaker,
     Decision,
     GiveUp,
     RestartHistory,
@@ -40,10 +41,11 @@ def test_a_crash_loop_is_answered_by_five_growing_delays_and_then_the_breaker():
     assert delays(decisions) == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6])
     assert decisions[-1] == GiveUp(
         "STAGE_FAILED",
-        "lost 6 times in 60 s; read `coordinator status`, mend the cause,"
-        " then `coordinator restart WORKER`",
+        "lost 6 times in 60 s; tried once more after 300 s; read `coordinator status`, mend the"
+        " cause, then `coordinator restart WORKER`",
+        trial_seconds=300,
     )
-    assert history.is_open
+    assert history.breaker is Breaker.OPEN
 
 
 def test_losses_spread_over_time_never_open_the_breaker_and_wait_up_to_the_longest_delay():
@@ -93,15 +95,57 @@ def test_a_long_wait_before_being_ready_is_not_calm():
     assert decision == StartAgain(pytest.approx(0.4), restart=3)
 
 
-def test_an_open_breaker_stays_open_until_a_person_acts():
+def test_a_person_closes_the_breaker():
     history, _ = lose_at([0, 1, 2, 3, 4, 5])
 
-    history, decision = history.lost(10_000, MIDDLE, LIMITS)
-    assert isinstance(decision, GiveUp)
-    history, decision = history.reset().lost(10_001, MIDDLE, LIMITS)
+    history, decision = history.reset().lost(6, MIDDLE, LIMITS)
 
     assert decision == StartAgain(pytest.approx(0.1), restart=1)
-    assert not history.is_open
+    assert history.breaker is Breaker.CLOSED
+
+
+@pytest.mark.parametrize("ready_at", [None, 310], ids=["while it starts", "before it is calm"])
+def test_one_loss_on_trial_opens_the_breaker_again(ready_at):
+    history, _ = lose_at([0, 1, 2, 3, 4, 5])
+
+    history = history.on_trial()
+    assert history.breaker_at(305, LIMITS) is Breaker.HALF_OPEN
+    if ready_at is not None:
+        history = history.ready(ready_at)
+    history, decision = history.lost(369, MIDDLE, LIMITS)
+
+    assert isinstance(decision, GiveUp)
+    assert (decision.trial_seconds, "on trial" in decision.message) == (300, True)
+    assert history.breaker is Breaker.OPEN
+
+
+def test_a_calm_on_trial_closes_the_breaker_by_itself():
+    history, _ = lose_at([0, 1, 2, 3, 4, 5])
+
+    history = history.on_trial().ready(310)
+
+    assert history.breaker_at(369.9, LIMITS) is Breaker.HALF_OPEN
+    assert history.breaker_at(370, LIMITS) is Breaker.CLOSED
+    history, decision = history.lost(370, MIDDLE, LIMITS)
+    assert decision == StartAgain(pytest.approx(0.1), restart=1)
+    assert history.breaker is Breaker.CLOSED
+
+
+def test_a_refused_start_is_tried_again_by_a_person_alone():
+    history, decision = RestartHistory().lost(0, MIDDLE, LIMITS, is_refused=True)
+
+    assert decision == GiveUp(
+        "STAGE_FAILED",
+        "refused; read `coordinator status`, mend the cause, then `coordinator restart WORKER`",
+        trial_seconds=None,
+    )
+    assert history.breaker is Breaker.OPEN
+
+
+def test_a_restart_says_when_and_for_which_time():
+    _, decisions = lose_at([0, 1])
+
+    assert decisions[-1].message == "started again after 0.2 s, restart 2"
 
 
 def test_a_worker_that_flaps_for_weeks_is_still_answered():

@@ -6,11 +6,14 @@ import gc
 import pytest
 
 from coordinator.facts.ids import Incarnation, WorkerId
-from coordinator.supervise.policy import RestartLimits
-from coordinator.supervise.runner import WorkerPhase, WorkerRunner
+from coordinator.supervise.life import WorkerPhase
+from coordinator.supervise.policy import Breaker, RestartLimits
+from coordinator.supervise.runner import WorkerRunner
 from stagewire.errors import (
     CapabilityMissingError,
+    EnvironmentBrokenError,
     LoadFailedError,
+    StartDeadlineError,
     WorkerLostError,
     WorkerStartError,
     WorkerStuckError,
@@ -49,6 +52,9 @@ class Life:
         self.may_come_up = asyncio.Event()
         self.may_come_up.set()
         self.hung = asyncio.Event()
+        self.damages, self.mend_error = 0, None
+        self.may_be_mended = asyncio.Event()
+        self.may_be_mended.set()
 
     def note(self, what, incarnation):
         self.notes.append((what, int(incarnation)))
@@ -64,6 +70,19 @@ class Life:
         await self.may_come_up.wait()
         if self.up_error is not None:
             raise self.up_error
+
+    def awaited(self):
+        return "stage 'one' (loading)"
+
+    async def mend(self):
+        self.notes.append(("mend",))
+        await self.may_be_mended.wait()
+        if self.mend_error is not None:
+            raise self.mend_error
+        if self.damages == 0:
+            return False
+        self.damages, self.up_error = self.damages - 1, None
+        return True
 
     async def watch(self, incarnation):
         await self.hung.wait()
@@ -142,8 +161,9 @@ async def test_a_worker_that_is_not_up_in_time_is_ended(bench):
     life, runner = bench(start_deadline=0.01)
     life.may_come_up.clear()
 
-    with pytest.raises(WorkerStartError, match="not ready after"):
+    with pytest.raises(StartDeadlineError, match="waited for stage 'one'") as caught:
         await runner.first_outcome
+    assert caught.value.facts == {"worker": "a", "awaited": "stage 'one' (loading)"}
     await until(lambda: ("closed", 1) in life.notes)
     life.may_come_up.set()
 
@@ -179,7 +199,8 @@ async def test_a_process_that_cannot_be_started_holds_nothing(bench):
         await runner.first_outcome
     await until(lambda: runner.phase is WorkerPhase.FAILED)
 
-    assert life.notes == [("start", 1), ("settle", 1), ("start", 2), ("settle", 2)]
+    mended = ("mend",)
+    assert life.notes == [("start", 1), ("settle", 1), mended, ("start", 2), ("settle", 2), mended]
 
 
 async def test_a_link_that_ends_during_the_start_is_explained_by_the_exit(bench):
@@ -286,6 +307,137 @@ async def test_a_stop_does_not_wait_for_a_process_that_does_not_end(error_log, w
     assert "process 4711" in runner.stuck.message
     assert "settle" not in {what for what, _ in life.notes}
     error_log.clear()
+
+
+# --- the breaker ---
+
+
+async def open_breaker(bench, **limits):
+    """Returns a worker whose breaker has opened, because it does not come up."""
+    life, runner = bench(intensity=0, **limits)
+    life.up_error = LoadFailedError("an accident")
+    with pytest.raises(LoadFailedError):
+        await runner.first_outcome
+    return life, runner
+
+
+async def test_a_worker_is_started_on_trial_after_its_cooldown(bench):
+    life, runner = await open_breaker(bench, cooldown_seconds=0.01, calm_seconds=0.0)
+    life.up_error = None
+
+    await until(lambda: runner.phase is WorkerPhase.READY)
+
+    assert life.notes.count(("start", 2)) == 1
+    # Calm at once, as these limits have it.
+    assert (runner.breaker, runner.is_given_up) == (Breaker.CLOSED, False)
+    assert runner.prospect == ""
+    assert runner.restarts == 1
+
+
+async def test_a_worker_on_trial_takes_requests_when_it_is_ready_and_not_before(bench):
+    life, runner = await open_breaker(bench, cooldown_seconds=0.01, calm_seconds=600)
+    life.may_come_up.clear()
+    await until(lambda: runner.phase is WorkerPhase.STARTING)
+    assert (runner.breaker, runner.is_given_up) == (Breaker.HALF_OPEN, True)
+    assert runner.refusal().reason == "STAGE_FAILED"
+    assert runner.prospect == "started on trial after it was given up"
+    life.up_error = None
+
+    life.may_come_up.set()
+
+    await until(lambda: runner.phase is WorkerPhase.READY)
+    assert (runner.breaker, runner.is_given_up) == (Breaker.HALF_OPEN, False)
+    assert runner.prospect == "on trial: given up again if lost within 600 s"
+
+
+async def test_a_trial_that_is_lost_waits_for_the_next_cooldown(bench):
+    life, runner = await open_breaker(bench, cooldown_seconds=0.01)
+
+    await until(lambda: life.notes.count(("lose LOAD_FAILED", 3)))
+    await until(lambda: runner.phase is WorkerPhase.FAILED)
+
+    assert "on trial; tried once more after 0.01 s" in runner.prospect
+
+
+async def test_a_person_need_not_wait_for_the_cooldown(bench):
+    life, runner = await open_breaker(bench, cooldown_seconds=600)
+    await until(lambda: runner.phase is WorkerPhase.FAILED)
+    assert runner.breaker is Breaker.OPEN
+    assert runner.prospect.startswith("lost 1 times in 60 s; tried once more after 600 s; read ")
+    life.up_error = None
+
+    runner.start_again()
+
+    await until(lambda: runner.phase is WorkerPhase.READY)
+    assert runner.breaker is Breaker.CLOSED
+
+
+# --- damage ---
+
+
+@pytest.mark.parametrize("error", [WorkerStartError("it ended"), EnvironmentBrokenError("no lib")])
+async def test_a_start_that_failed_by_damage_is_made_again_at_once(bench, error):
+    life, runner = bench(first_delay_seconds=600.0)
+    life.damages, life.up_error = 1, error
+
+    await runner.first_outcome
+
+    assert (runner.restarts, runner.last_error, runner.phase) == (1, error, WorkerPhase.READY)
+    assert [note for note in life.notes if note[0] in ("start", "mend")] == [
+        ("start", 1),
+        ("mend",),
+        ("start", 2),
+    ]
+
+
+async def test_a_later_start_is_mended_like_the_first(bench):
+    life, runner = bench()
+    await runner.first_outcome
+    life.damages, life.up_error = 1, WorkerStartError("it ended")
+    life.processes[0].ended.set()
+
+    await until(lambda: len(life.processes) == 3 and runner.phase is WorkerPhase.READY)
+
+    assert [note for note in life.notes if note[0] in ("start", "mend")] == [
+        ("start", 1),
+        ("start", 2),
+        ("mend",),
+        ("start", 3),
+    ]
+
+
+async def test_damage_that_cannot_be_mended_is_the_reason(bench):
+    life, runner = bench()
+    life.up_error = WorkerStartError("it ended")
+    life.mend_error = EnvironmentBrokenError("a library of the machine is missing")
+
+    with pytest.raises(EnvironmentBrokenError):
+        await runner.first_outcome
+
+    await until(lambda: runner.phase is WorkerPhase.FAILED)
+    assert runner.prospect.startswith("refused; read ")
+
+
+async def test_a_loss_that_is_no_failed_start_mends_nothing(bench):
+    life, runner = bench()
+    await runner.first_outcome
+    life.processes[0].ended.set()
+
+    await until(lambda: len(life.processes) == 2 and runner.phase is WorkerPhase.READY)
+
+    assert ("mend",) not in life.notes
+
+
+async def test_a_stop_does_not_wait_for_a_mend(bench):
+    life, runner = bench()
+    life.may_be_mended.clear()
+    life.up_error = WorkerStartError("it ended")
+    await until(lambda: ("mend",) in life.notes)
+
+    runner.stop()
+
+    await until(lambda: runner.phase is WorkerPhase.STOPPED)
+    assert not runner.first_outcome.done()
 
 
 async def fail_alone():

@@ -8,8 +8,8 @@ import signal
 import numpy as np
 import pytest
 
+from coordinator.supervise.life import WorkerPhase
 from coordinator.supervise.policy import RestartLimits
-from coordinator.supervise.runner import WorkerPhase
 from stagewire.client import Phase
 from stagewire.endpoint import FILE_NAME
 from testkit import plans
@@ -50,7 +50,7 @@ async def test_its_memory_stays_reserved_and_its_worker_is_started_when_it_is_go
     tmp_path, error_log
 ):
     limits = RestartLimits(first_delay_seconds=0.01, end_seconds=0.2)
-    timing = quick(heartbeat_timeout=2.0)
+    timing = quick(heartbeat_timeout=600.0)
     async with running(tmp_path, plans.chain(), timing=timing, restarts=limits) as it:
         pid, before = it.pid("a"), (await it.ask(it.client.placement)).ledger
         with held_at_its_end(pid):

@@ -3,6 +3,7 @@
 import pytest
 
 from coordinator.facts.ids import StageId
+from coordinator.supervise.awake import AwakeClock
 from coordinator.supervise.watchdog import Lane, Watchdog
 
 pytestmark = pytest.mark.unit
@@ -19,8 +20,9 @@ def beats(dog, *marks):
         dog.beat([Lane(ONE, progress, is_busy)], now)
 
 
-def test_nothing_is_wrong_before_the_first_heartbeat():
-    assert watchdog().complaint(1000) is None
+def test_the_first_heartbeat_is_waited_for_no_longer_than_the_others():
+    assert watchdog().complaint(10) is None
+    assert "no heartbeat for 10.1 s" in watchdog().complaint(10.1)
 
 
 def test_silence_is_a_hang():
@@ -55,15 +57,22 @@ def test_a_lane_that_goes_on_or_waits_does_not_hang(later):
     assert dog.complaint(5.6) is None
 
 
-def test_a_machine_that_slept_starts_every_limit_anew():
-    dog = watchdog()
-    beats(dog, (0, 1, True))
+@pytest.mark.parametrize("slept", [3.0, 6.0, 600.0])
+def test_a_machine_that_slept_for_any_time_is_no_hang(slept):
+    dog, clock = watchdog(heartbeat=2.0, hang=2.0), AwakeClock(longest_step_seconds=1.0)
+    dog.beat([Lane(ONE, 1, True)], clock.read(100.0))
+    now = clock.read(100.5)
+    assert dog.complaint(now) is None
 
-    dog.forgive(600)
+    now = clock.read(100.5 + slept)
 
-    assert dog.complaint(604) is None
-    beats(dog, (605.5, 1, True))
-    assert "made no step" in dog.complaint(605.5)
+    # A beat that says the same as before it slept, and then silence, which is judged as ever.
+    dog.beat([Lane(ONE, 1, True)], now)
+    assert dog.complaint(now) is None
+    assert dog.complaint(clock.read(101.0 + slept)) is None
+    for step in range(4):
+        now = clock.read(101.5 + slept + step / 2)
+    assert "no heartbeat" in dog.complaint(now)
 
 
 def test_a_stage_that_the_plan_does_not_name_has_no_limit():
