@@ -1,72 +1,38 @@
-"""The conversation of the demo: one question, its answer as it comes, and what it took."""
+"""The conversation of a demo: one request, its answer as it comes, and what it took."""
 
 import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from coordinator.app.coordinator import Coordinator
-from coordinator.cli.outputs import write
+from coordinator.cli.exhibit import Exhibit
 from coordinator.cli.screen import Screen
 from coordinator.cli.tables import request_table, seconds, worker_table
-from coordinator.facts.ids import PortId, StageId
 from coordinator.pipeline.receipt import make_receipt
-from coordinator.plan.loading import load_plan
-from stagewire.client import Client, CoordinatorState, Output, Receipt, audio
+from stagewire.client import Client, CoordinatorState, Output, Receipt
 from stagewire.client.call import Call
 from stagewire.client.receipt import from_message as receipt_from_message
 from stagewire.client.state import from_message
 from stagewire.endpoint import Endpoint
-from stagewire.errors import MediaInvalidError
-from stagewire.tensor import Value
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-REPLY_RATE: Final = 22_050
-"""Samples a second of the voice of `plans/voice.yaml`."""
-_HEARING_RATE: Final = 16_000
-"""Samples a second that the stage `resample` gives."""
-_TEXTS: Final = ("heard", "answer")
 _TICK_SECONDS: Final = 0.125
 
 
-def read_question(path: Path, plan_path: Path) -> Mapping[str, Value]:
-    """Returns the inputs of a spoken question; nothing has been started by then.
-
-    Raises:
-        MediaInvalidError: it is no audio, empty, or longer than the plan takes.
-    """
-    inputs: dict[str, Value] = dict(audio(path))
-    samples, rate = np.size(inputs["audio"]), int(np.asarray(inputs["rate"]))
-    resample = load_plan(plan_path).plan.stages[StageId("resample")]
-    taken = resample.inputs[PortId("audio")].shape[0].max_extent / rate
-    heard = resample.outputs[PortId("audio")].shape[0].max_extent / _HEARING_RATE
-    limit = min(taken, heard)
-    if samples > limit * rate:
-        raise MediaInvalidError(
-            f"{path.name} is {samples / rate:.1f} s long; the plan takes {limit:.0f} s at its rate"
-            f" of {rate} Hz; cut it"
-        )
-    return inputs
-
-
 class Conversation:
-    """One request of the demo. The blocking client runs in a thread beside the coordinator."""
+    """One request of a demo. The blocking client runs in a thread beside the coordinator."""
 
-    def __init__(self, screen: Screen, pipeline: str, inputs: Mapping[str, Value]) -> None:
+    def __init__(self, screen: Screen, exhibit: Exhibit) -> None:
         self._screen = screen
-        self._pipeline = pipeline
-        self._inputs = inputs
+        self._exhibit = exhibit
         self._texts: dict[str, list[str]] = {}
-        self._reply: list[Value] = []
-        self._open_port = ""
-        self._first_audio: float | None = None
+        self._open_paragraph = ""
+        self._first: float | None = None
         self._total = 0.0
         self._receipt: Receipt | None = None
         self._state: CoordinatorState | None = None
@@ -75,10 +41,10 @@ class Conversation:
         self._is_cancelled = False
 
     async def hold(self, endpoint: Endpoint, coordinator: Coordinator) -> None:
-        """Asks the question and shows the answer as it comes.
+        """Sends the request and shows the answer as it comes.
 
         Raises:
-            MediaInvalidError: nobody speaks in the recording.
+            MediaInvalidError: there was nothing in the input to be answered.
             StageError: the request failed.
         """
         try:
@@ -90,8 +56,7 @@ class Conversation:
         if self._screen.is_live:
             # What moved is gone; what was said stays.
             self._screen.line(self._said())
-        if not "".join(self._texts.get("heard", ())).strip():
-            raise MediaInvalidError("nobody speaks in the recording; record a spoken question")
+        self._exhibit.conclude(self._screen)
 
     @contextlib.asynccontextmanager
     async def _showing(self, coordinator: Coordinator) -> AsyncIterator[None]:
@@ -124,7 +89,7 @@ class Conversation:
         return drawn_table(request_table(receipt, state), self._said())
 
     def _said(self) -> str:
-        return "\n".join(f"{port}: {''.join(pieces)}" for port, pieces in self._texts.items())
+        return "\n".join(f"{name}: {''.join(pieces)}" for name, pieces in self._texts.items())
 
     def show_receipt(self) -> None:
         """Shows where each stage ran and what it took."""
@@ -132,22 +97,15 @@ class Conversation:
             raise RuntimeError("the conversation was not held")
         self._screen.table(request_table(self._receipt, self._state), "What it took")
         self._screen.table(worker_table(self._state), "Workers")
-        if self._first_audio is not None:
-            self._screen.line(f"first audio after {seconds(self._first_audio)}")
+        if self._first is not None:
+            self._screen.line(f"first {self._exhibit.first[1]} after {seconds(self._first)}")
         self._screen.line(f"all of it in {seconds(self._total)}")
 
-    def write(self, path: Path) -> None:
-        """Writes the spoken reply.
-
-        Raises:
-            DiskFullError: the file cannot be written.
-        """
-        write(path, self._reply, REPLY_RATE)
-
     def _talk(self, endpoint: Endpoint) -> None:
-        with Client(endpoint.address, endpoint.token) as client:
+        # A failure is told on a line of its own, below what was said so far.
+        with Client(endpoint.address, endpoint.token) as client, self._screen.whole_lines():
             began = time.monotonic()
-            with client.infer(self._pipeline, self._inputs) as call:
+            with client.infer(self._exhibit.pipeline, self._exhibit.inputs) as call:
                 if not self._begin(call):
                     return
                 for output in call:
@@ -155,7 +113,6 @@ class Conversation:
                 self._receipt = call.receipt
             self._total = time.monotonic() - began
             self._state = client.placement()
-        self._screen.end_line()
 
     def _begin(self, call: Call) -> bool:
         with self._guard:
@@ -169,16 +126,14 @@ class Conversation:
                 self._call.cancel()
 
     def _take(self, output: Output, after_seconds: float) -> None:
-        if output.port not in _TEXTS:
-            self._first_audio = self._first_audio or after_seconds
-            self._reply.append(output.value)
-            return
-        text = str(output.value)
-        self._texts[output.port] = [*self._texts.get(output.port, ()), text]
-        if self._screen.is_live:
-            return
-        if self._open_port != output.port:
-            self._screen.end_line()
-            self._screen.write(f"{output.port}: ")
-            self._open_port = output.port
-        self._screen.write(text)
+        if output.port == self._exhibit.first[0] and self._first is None:
+            self._first = after_seconds
+        for name, text in self._exhibit.take(output):
+            self._texts[name] = [*self._texts.get(name, ()), text]
+            if self._screen.is_live:
+                continue
+            if self._open_paragraph != name:
+                self._screen.end_line()
+                self._screen.write(f"{name}: ")
+                self._open_paragraph = name
+            self._screen.write(text)

@@ -9,10 +9,11 @@ from typing import Final
 
 import typer
 
+from coordinator.artifacts.trouble import failure_of_machine
 from coordinator.cli.layout import wrapped
 from coordinator.cli.screen import width_of
-from coordinator.cli.spelling import spelled
-from stagewire.errors import ExitCode, StageError
+from coordinator.cli.spelling import program, spelled
+from stagewire.errors import AS_SAID, ExitCode, StageError
 from stagewire.limits import LOG_BYTES
 
 _log = logging.getLogger("coordinator.cli")
@@ -32,12 +33,16 @@ def begin_logging(*, is_debugging: bool) -> None:
 
 def show(error: Exception) -> int:
     """Prints a failure to standard error and returns its exit code."""
+    error = failure_of_machine(error) or error
     if not isinstance(error, StageError):
         return _show_internal(error)
     if _log.isEnabledFor(logging.DEBUG):
         traceback.print_exception(error)
     lines = [f"{error.reason}: {error.message}", *getattr(error, "__notes__", ())]
-    _tell("\n".join((*lines, f"what to do: {error.recovery}")))
+    if error.recovery != AS_SAID:
+        delay = f" ({error.retry_delay_ms} ms)" if error.retry_delay_ms is not None else ""
+        lines.append(f"what to do: {error.recovery}{delay}")
+    _tell("\n".join(lines))
     return error.exit_code
 
 
@@ -57,14 +62,16 @@ def _tell(text: str) -> None:
 
 def _show_internal(error: Exception) -> int:
     error_id = secrets.token_hex(4)
-    where = "with --debug for the cause"
+    where = f"the cause: `{program()} --debug ...` shows it"
     if _log.isEnabledFor(logging.DEBUG):
         traceback.print_exception(error)
-        where = "above"
+        where = "the cause stands above"
     elif (path := _write(error, error_id)) is not None:
-        where = f"in {path}"
-    text = f"INTERNAL_FAULT: something unexpected happened; error id {error_id}, the cause stands"
-    _tell(f"{text} {where}\nwhat to do: {StageError.recovery}")
+        where = f"the cause stands in {path}"
+    _tell(
+        f"INTERNAL_FAULT: something unexpected happened, error id {error_id}; {where}\n"
+        "what to do: report it, with the cause"
+    )
     return ExitCode.INTERNAL
 
 
@@ -76,7 +83,7 @@ def _write(error: Exception, error_id: str) -> Path | None:
     try:
         path = own_folder("logs") / _LOG_NAME
         handler = PrivateLog(path, maxBytes=LOG_BYTES, backupCount=1)
-    except OSError:
+    except (OSError, StageError):
         return None
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     # Of its own: the handlers of the root would show it on standard error.

@@ -15,7 +15,8 @@ from coordinator.cli.screen import Screen
 from stagewire.endpoint import Endpoint
 from stagewire.errors import ExitCode
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The last one comes when the terminal is closed."""
 
 
 class Holding:
@@ -28,7 +29,7 @@ class Holding:
         self._signals = 0
         self.is_draining_allowed = False
         """Whether a signal waits for requests; else it ends what runs."""
-        self.own_folder: Path | None = None
+        self.temporary_folder: Path | None = None
         """Folder that goes with this process, also when it ends at once."""
 
     async def hold(self, serve: Callable[[Endpoint], Awaitable[ExitCode]]) -> ExitCode:
@@ -49,7 +50,9 @@ class Holding:
                     async with self._coordinator.running() as endpoint:
                         await shown.aclose()
                         code = await serve(endpoint)
-                return ExitCode.FAULT if self._coordinator.cut_short else code
+                # A plan that is stopped while a part of it is given up did not end well.
+                is_whole = not (self._coordinator.cut_short or self._coordinator.given_up)
+                return code if is_whole else ExitCode.FAULT
         except asyncio.CancelledError:
             if self._signals:
                 task.uncancel()
@@ -84,13 +87,14 @@ class Holding:
         if self._signals > 1:
             self._coordinator.kill()
             self._screen.show_cursor()
-            if self.own_folder is not None:
-                shutil.rmtree(self.own_folder, ignore_errors=True)
+            if self.temporary_folder is not None:
+                shutil.rmtree(self.temporary_folder, ignore_errors=True)
             # At once means at once: threads that wait for a library would hold up an exit.
             os._exit(ExitCode.INTERRUPTED)
+        # Said afterwards: a reader that is gone must not keep anything from stopping.
         if self.is_draining_allowed:
-            self._screen.note("stopping; once more to stop at once")
             self._coordinator.request_stop()
+            self._screen.note("stopping; once more to stop at once")
         else:
-            self._screen.note("stopping")
             task.cancel()
+            self._screen.note("stopping")

@@ -36,7 +36,7 @@ def laid_out(table: Table, width: int | None = None) -> list[str]:
     ]
 
 
-class Flow:
+class Prose:
     """Prose that comes in pieces, broken between words; a word waits until it is whole."""
 
     def __init__(self, width: int) -> None:

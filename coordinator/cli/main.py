@@ -4,6 +4,7 @@ A command's module is imported when the command is called, so that `--help` cost
 """
 
 import importlib
+import os
 import sys
 from typing import Annotated, Any, Final
 
@@ -14,7 +15,7 @@ from coordinator.cli.spelling import program
 from stagewire.errors import ExitCode
 
 COMMANDS: Final = {
-    "demo": "Answer a spoken question aloud: the quickest way to see it work.",
+    "demo": "Answer a spoken question aloud, or read an image: the quickest way to see it work.",
     "up": "Bring a plan up and keep it up until it is stopped.",
     "down": "Stop a running coordinator.",
     "run": "Send one request to a running coordinator.",
@@ -22,7 +23,8 @@ COMMANDS: Final = {
     "restart": "Start a worker again that was given up, or at once instead of later.",
     "plan": "Show what a plan would become here, without starting anything.",
     "devices": "Show every device: present, reachable, runnable.",
-    "doctor": "Check this machine, and say what to change.",
+    "doctor": "Check this machine, or show where the memory of a running plan is.",
+    "accept": "Run a whole plan on its examples, and hold it against what it promises.",
     "artifacts": "Fetch, list and verify models.",
 }
 """Every command and its line in the help; each is the module of its name."""
@@ -67,8 +69,8 @@ class CommandGroup(TyperGroup):
 _HELP: Final = f"""
 Run each stage of a multimodal pipeline on the processor of this machine that suits it.
 
-A first try: {program()} demo. Exit codes: 0 done, 1 fault, 2 refused, 64 wrong usage, 70 internal,
-75 held by another, 78 unsafe, 130 interrupted.
+A first try: {program()} demo. Exit codes: 0 done, 1 fault, 2 refused, 3 missed, 64 wrong usage,
+70 internal, 75 held by another, 78 unsafe, 130 interrupted.
 """
 
 app = typer.Typer(
@@ -109,6 +111,9 @@ def begin(
 
 def main() -> None:
     """Runs one command and ends the process with its exit code."""
+    # Closed by whoever started it: Python has no stream then, and nobody wants to read.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 - as long as the process
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     sys.exit(run(sys.argv[1:]))
 
 

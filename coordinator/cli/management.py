@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import grpc
 
+from coordinator.app.processes import RunningProcesses, from_message
 from stagewire import status
 from stagewire.channel import open_channel
 from stagewire.endpoint import Endpoint
@@ -36,6 +37,17 @@ def restart_worker(endpoint: Endpoint, worker: str) -> None:
     """
     request = pb.RestartWorkerRequest(worker_id=worker)
     _call(endpoint, "RestartWorker", request, pb.RestartWorkerResponse)
+
+
+def processes(endpoint: Endpoint) -> RunningProcesses:
+    """Asks a coordinator which processes it runs.
+
+    Raises:
+        CapabilityMissingError: it is of a version that does not say.
+        StageError: the call failed.
+    """
+    answer = _call(endpoint, "ListProcesses", pb.ListProcessesRequest(), pb.ListProcessesResponse)
+    return from_message(answer)
 
 
 def _call(endpoint: Endpoint, name: str, request: Any, response: Any) -> Any:

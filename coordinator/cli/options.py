@@ -7,7 +7,12 @@ import typer
 
 
 def _check_plan(path: Path | None) -> Path | None:
-    if path is not None and not path.exists():
+    try:
+        is_missing = path is not None and not path.exists()
+    except OSError as error:
+        # Of a folder that may not be entered, or a name that is too long.
+        raise typer.BadParameter(f"plan file {path} cannot be read: {error.strerror}") from None
+    if is_missing:
         raise typer.BadParameter(f"plan file {path} does not exist")
     if path is not None and path.is_dir():
         raise typer.BadParameter(f"{path} is a folder; name the plan file in it")
@@ -56,12 +61,12 @@ RamOption = Annotated[
 def _check_address(address: str) -> str:
     if address != ANY_PORT:
         # Of the listener itself, which is the last to check it; it imports gRPC.
-        from coordinator.serve.listener import check_loopback
-        from stagewire.errors import BindUnsafeError
+        from coordinator.serve.listener import loopback_address
+        from stagewire.errors import FieldInvalidError
 
         try:
-            check_loopback(address)
-        except BindUnsafeError as error:
+            loopback_address(address)
+        except FieldInvalidError as error:
             raise typer.BadParameter(error.message) from None
     return address
 
@@ -95,9 +100,9 @@ def quota_bytes(ram: str | None) -> int | None:
 
 def state_folder(state: Path | None) -> Path:
     """Returns the folder that a person chose, or the user's own."""
-    from stagewire.endpoint import default_state_folder
+    from stagewire.endpoint import default_state_folder, without_tilde
 
-    return (default_state_folder() if state is None else state.expanduser()).absolute()
+    return (default_state_folder() if state is None else without_tilde(state)).absolute()
 
 
 def own_folder(name: str) -> Path:

@@ -1,5 +1,7 @@
 """Outputs of `coordinator run`: written to files, or printed as they come."""
 
+import errno
+import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -8,6 +10,7 @@ import numpy as np
 import typer
 
 from coordinator.cli.screen import Screen
+from stagewire.bits import STORAGE, shape_of
 from stagewire.client import Output, write_wav
 from stagewire.errors import (
     DiskFullError,
@@ -15,7 +18,7 @@ from stagewire.errors import (
     PathForbiddenError,
     TensorMismatchError,
 )
-from stagewire.tensor import Value
+from stagewire.tensor import Value, data_type_of
 
 SUFFIXES: Final = (".wav", ".npy", ".txt")
 
@@ -124,7 +127,8 @@ class Outputs:
 def describe(value: Value) -> str:
     """Returns what a value is, for people."""
     if isinstance(value, np.ndarray):
-        return f"{value.dtype}{list(value.shape)}" if value.ndim else f"{value.dtype} {value}"
+        kind, shape = data_type_of(value).spelling, shape_of(value)
+        return f"{kind}{list(shape)}" if shape else f"{kind} {value}"
     return f"{len(value)} bytes" if isinstance(value, bytes) else value
 
 
@@ -133,28 +137,47 @@ def write(path: Path, items: list[Value], rate: int | None) -> None:
 
     Raises:
         TensorMismatchError: the items do not have that form.
-        DiskFullError: the file cannot be written.
+        DiskFullError: there is no room for the file.
+        PathForbiddenError: it cannot be written.
     """
-    suffix = path.suffix.lower()
+    # Beside it first: a full disk leaves no half of a file under the name.
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        if suffix == ".txt":
-            if not all(isinstance(item, str) for item in items):
-                raise TensorMismatchError(f"{path.name}: the output is not text; name a .npy file")
-            path.write_text("".join(map(str, items)), encoding="utf-8")
-            return
-        joined = _joined(items, path.name)
-        if suffix == ".wav" and rate is not None:
-            write_wav(path, joined, rate)
-        else:
-            np.save(path, joined, allow_pickle=False)
+        _write(scratch, path, items, rate)
+        scratch.replace(path)
     except OSError as error:
-        raise DiskFullError(f"{path} cannot be written: {error.strerror}") from None
+        # None: numpy says without a number that it could not write all.
+        is_full = error.errno in (None, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        kind = DiskFullError if is_full else PathForbiddenError
+        raise kind(f"{path} cannot be written: {error.strerror or error}") from None
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _write(scratch: Path, path: Path, items: list[Value], rate: int | None) -> None:
+    suffix = path.suffix.lower()
+    if suffix == ".txt":
+        if not all(isinstance(item, str) for item in items):
+            raise TensorMismatchError(f"{path.name}: the output is not text; name a .npy file")
+        scratch.write_text("".join(map(str, items)), encoding="utf-8")
+        return
+    joined = _joined(items, path.name)
+    if suffix == ".wav" and rate is not None:
+        write_wav(scratch, joined, rate)
+        return
+    with scratch.open("wb") as file:
+        np.save(file, joined, allow_pickle=False)
 
 
 def _joined(items: list[Value], name: str) -> "np.ndarray[tuple[int, ...], np.dtype[np.generic]]":
     arrays = [item for item in items if isinstance(item, np.ndarray)]
     if len(arrays) < len(items):
         raise TensorMismatchError(f"{name}: the output is text; name a .txt file")
+    for array in arrays:
+        if (data_type := data_type_of(array)) in STORAGE:
+            raise TensorMismatchError(
+                f"{name}: numpy has no {data_type.spelling}; use the client of the sdk"
+            )
     try:
         return np.concatenate([np.atleast_1d(array) for array in arrays])
     except ValueError:

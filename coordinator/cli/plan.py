@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.app.coordinator import design_run
+from coordinator.app.designing import design_run
 from coordinator.app.dry_run import DryRun, explain
 from coordinator.app.settings import Settings, default_cache_folder
 from coordinator.cli.options import (
@@ -19,7 +19,6 @@ from coordinator.cli.options import (
     quota_bytes,
     state_folder,
 )
-from coordinator.cli.pipelines import check_pipelines, naming_what_fits
 from coordinator.cli.screen import Screen
 from coordinator.facts.sizes import format_size
 from coordinator.plan.loading import load_plan
@@ -75,9 +74,7 @@ def plan(
 
 def _explained(settings: Settings) -> DryRun:
     loaded = load_plan(settings.plan_path)
-    check_pipelines(settings.pipelines, loaded.plan.pipelines)
-    with naming_what_fits(settings, loaded):
-        return explain(design_run(settings, loaded))
+    return explain(design_run(settings, loaded))
 
 
 def _refusal(error: StageError) -> dict[str, object]:
@@ -100,6 +97,9 @@ def _show(run: DryRun, screen: Screen) -> None:
     for stage in run.stages:
         for lost in stage.lost:
             screen.line(f"  {stage.stage} not on {lost}")
+    for why in dict.fromkeys(stage.cores_reason for stage in run.stages):
+        names = [stage.stage for stage in run.stages if stage.cores_reason == why]
+        screen.line(f"  cores of {', '.join(names)}: {why}")
     screen.table(_edges(run), "Edges")
     screen.table(_memory(run), "Memory")
     screen.table(_limits(run), "Limits")
@@ -110,12 +110,13 @@ def _show(run: DryRun, screen: Screen) -> None:
 
 def _stages(run: DryRun) -> Table:
     return Table(
-        ("stage", "worker", "device", "executor", "artifact", "why"),
+        ("stage", "worker", "device", "cores", "executor", "artifact", "why"),
         tuple(
             (
                 stage.stage,
                 stage.worker,
                 stage.device + (" (fallback)" if stage.is_fallback else ""),
+                stage.cores,
                 stage.executor,
                 stage.artifact or "-",
                 stage.reason,

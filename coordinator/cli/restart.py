@@ -6,8 +6,9 @@ import typer
 
 from coordinator.cli import management
 from coordinator.cli.options import StateOption, new_app, state_folder
-from coordinator.cli.spelling import spelled, state_option
-from stagewire.endpoint import read_endpoint
+from coordinator.cli.screen import Screen
+from coordinator.cli.spelling import spelled
+from stagewire.endpoint import read_endpoint, state_option
 
 app = new_app()
 
@@ -22,4 +23,5 @@ def restart(
     """Start a worker again that was given up, or at once instead of later."""
     folder = state_folder(state)
     management.restart_worker(read_endpoint(folder), worker)
-    typer.echo(spelled(f"starting {worker}; see `coordinator status{state_option(folder)}`"))
+    status = spelled(f"`coordinator status{state_option(folder)}`")
+    Screen().line(f"starting {worker}; see {status}")

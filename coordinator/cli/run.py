@@ -7,10 +7,10 @@ import typer
 
 from coordinator.cli.options import JsonOption, StateOption, new_app, state_folder
 from coordinator.cli.outputs import Outputs
-from coordinator.cli.pipelines import check_pipelines
 from coordinator.cli.screen import Screen
 from coordinator.cli.tables import request_table, seconds
 from coordinator.cli.values import pairs, read_inputs
+from coordinator.plan.pipelines import require_pipelines
 from stagewire.client import Client, CoordinatorState, PipelineState, Receipt, connect
 
 app = new_app()
@@ -23,7 +23,7 @@ def run(
         list[str] | None,
         typer.Option(
             "--input",
-            help="port=VALUE: @FILE (.wav, .txt, .npy, an image), text:WORDS, or a number.",
+            help="port=VALUE: @FILE (a recording, an image, .txt, .npy), text:WORDS, or a number.",
         ),
     ] = None,
     outputs: Annotated[
@@ -45,7 +45,7 @@ def run(
 ) -> None:
     """Send one request to a running coordinator, and show its receipt.
 
-    A WAV file fills the input `rate` as well. Texts are printed as they come.
+    A recording fills the input `rate` as well. Texts are printed as they come.
     """
     screen = Screen()
     given = pairs(inputs or (), "--input")
@@ -55,7 +55,7 @@ def run(
         found = _pipeline(client.placement(), pipeline)
         taken.check(port.name for port in found.outputs)
         values = read_inputs(given, found.inputs)
-        with client.infer(pipeline, values, timeout=timeout) as call:
+        with screen.whole_lines(), client.infer(pipeline, values, timeout=timeout) as call:
             for output in call:
                 taken.take(output)
             receipt = call.receipt
@@ -78,5 +78,5 @@ def show_receipt(receipt: Receipt, client: Client, screen: Screen) -> None:
 
 def _pipeline(state: CoordinatorState, name: str) -> PipelineState:
     known = {item.pipeline: item for item in state.pipelines}
-    check_pipelines([name], known)
+    require_pipelines([name], known)
     return known[name]

@@ -4,20 +4,24 @@ Results go to standard output. Notes of progress go there as well on a terminal,
 standard error. Colours and movement are for terminals alone.
 """
 
+import contextlib
 import dataclasses
 import enum
+import errno
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TextIO
 
-from coordinator.cli.layout import Flow, laid_out, wrapped
+from coordinator.cli.layout import Prose, laid_out, wrapped
 from stagewire.client import Table
 from stagewire.errors import ExitCode
 
 _STYLES: Final = {"bold": "1", "bold green": "1;32"}
 _WITHOUT_MOVEMENT: Final = ("dumb", "unknown")
+_UNREAD: Final = (errno.EPIPE, errno.EIO)
+"""How a pipe without a reader and a terminal that was closed answer."""
 
 
 class Screen:
@@ -31,7 +35,7 @@ class Screen:
             and not os.environ.get("NO_COLOR")
         )
         """Whether text may move and have colours."""
-        self._flow: Flow | None = None
+        self._flow: Prose | None = None
         self._is_open = False
 
     @property
@@ -49,12 +53,13 @@ class Screen:
         self.end_line()
         if style and self.is_live:
             text = f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
-        _emit(sys.stdout, f"{text}\n")
+        _emit_result(f"{text}\n")
 
     def note(self, text: str) -> None:
-        """Writes what is no result: progress, and what to do next."""
-        self.end_line()
+        """Writes what is no result: progress, and what to do next. Nobody has to read it."""
         stream = sys.stdout if self.is_terminal else sys.stderr
+        if self._is_open:
+            _emit(sys.stdout, f"{self._rest()}\n")
         _emit(stream, wrapped(text, width_of(stream)) + "\n")
 
     def write(self, text: str) -> None:
@@ -62,16 +67,28 @@ class Screen:
         self._is_open = not text.endswith("\n")
         width = width_of(sys.stdout)
         if width is not None:
-            self._flow = self._flow or Flow(width)
+            self._flow = self._flow or Prose(width)
             text = self._flow.take(text)
-        _emit(sys.stdout, text)
+        _emit_result(text)
 
     def end_line(self) -> None:
         """Ends a line that `write` left open."""
         if self._is_open:
-            self._is_open = False
-            rest = self._flow.end() if self._flow is not None else ""
-            _emit(sys.stdout, f"{rest}\n")
+            _emit_result(f"{self._rest()}\n")
+
+    @contextlib.contextmanager
+    def whole_lines(self) -> Iterator[None]:
+        """Ends the line that the block leaves open, however it ends."""
+        try:
+            yield
+        finally:
+            if self._is_open:
+                _emit(sys.stdout, f"{self._rest()}\n")
+
+    def _rest(self) -> str:
+        """Returns what an open line still lacks."""
+        self._is_open = False
+        return self._flow.end() if self._flow is not None else ""
 
     def table(self, table: Table, title: str = "") -> None:
         """Writes a table; nothing when it has no rows."""
@@ -97,7 +114,7 @@ class Screen:
 
     def json(self, value: object) -> None:
         """Writes one JSON document."""
-        _emit(sys.stdout, json.dumps(plain(value), indent=2, ensure_ascii=False) + "\n")
+        _emit_result(json.dumps(plain(value), indent=2, ensure_ascii=False) + "\n")
 
 
 def width_of(stream: TextIO) -> int | None:
@@ -122,12 +139,21 @@ def plain(value: object) -> Any:
     return value
 
 
-def _emit(stream: TextIO, text: str) -> None:
-    """Writes at once: who reads a pipe takes each line as it comes."""
+def _emit(stream: TextIO, text: str) -> bool:
+    """Writes at once, for who reads a pipe takes each line as it comes; says if anybody reads."""
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
-        # Nobody reads on; what the interpreter flushes at its end must not fail again.
+    except OSError as error:
+        if error.errno not in _UNREAD:
+            raise
+        # What the interpreter flushes at its end must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        raise SystemExit(ExitCode.FAULT) from None
+        return False
+    return True
+
+
+def _emit_result(text: str) -> None:
+    """Writes to standard output; a command whose result nobody reads has nothing left to do."""
+    if not _emit(sys.stdout, text):
+        raise SystemExit(ExitCode.FAULT)

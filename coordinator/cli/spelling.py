@@ -2,7 +2,6 @@
 
 import os
 import shlex
-from pathlib import Path
 
 VARIABLE = "STAGEWIRE_PROGRAM"
 """What `./run` sets to its own path as it was typed."""
@@ -16,10 +15,3 @@ def program() -> str:
 def spelled(text: str) -> str:
     """Returns a text whose commands in backticks begin as a person types them."""
     return text.replace("`coordinator ", f"`{program()} ")
-
-
-def state_option(folder: Path) -> str:
-    """Returns the option that names a state folder; nothing for the user's own."""
-    from coordinator.cli.options import state_folder
-
-    return "" if folder == state_folder(None) else f" --state {shlex.quote(str(folder))}"

@@ -14,6 +14,7 @@ from coordinator.cli.tables import (
     limit_table,
     pipeline_table,
     stage_table,
+    worker_prospects,
     worker_table,
 )
 from stagewire.client import Client, CoordinatorState, connect
@@ -46,14 +47,15 @@ def show(state: CoordinatorState, screen: Screen) -> None:
     screen.line(f"{state.plan_name}: {state.phase.name.lower()}", style="bold")
     for table, explain in (
         (stage_table, legend),
-        (worker_table, None),
+        (worker_table, worker_prospects),
         (pipeline_table, None),
         (limit_table, limit_legend),
     ):
         screen.line()
         screen.table(table(state))
-        if explain is not None:
-            screen.line(explain(state))
+        explanation = explain(state) if explain is not None else ""
+        if explanation:
+            screen.line(explanation)
     if state.ledger.failed_budgets:
         screen.line()
         screen.line("Budgets below what was measured", style="bold")

@@ -23,12 +23,23 @@ _VERDICTS: Final = {
 def stage_table(state: CoordinatorState) -> Table:
     """Returns one row for each stage."""
     return Table(
-        ("stage", "worker", "device", "executor", "phase", "proof", "load", "memory / budget"),
+        (
+            "stage",
+            "worker",
+            "device",
+            "cores",
+            "executor",
+            "phase",
+            "proof",
+            "load",
+            "memory / budget",
+        ),
         tuple(
             (
                 stage.stage_id,
                 stage.worker_id,
                 stage.device,
+                stage.thread_settings.get("cores", "-"),
                 stage.executor,
                 doing(stage),
                 f"{stage.verdict.name.lower()} {stage.grade.name}",
@@ -56,6 +67,13 @@ def worker_table(state: CoordinatorState) -> Table:
             )
             for worker in state.workers
         ),
+    )
+
+
+def worker_prospects(state: CoordinatorState) -> str:
+    """Returns what comes next for each worker that was lost, one a line."""
+    return "\n".join(
+        f"{worker.worker_id}: {worker.prospect}" for worker in state.workers if worker.prospect
     )
 
 

@@ -22,15 +22,12 @@ from coordinator.cli.options import (
     quota_bytes,
     state_folder,
 )
-from coordinator.cli.pipelines import check_pipelines, naming_what_fits
 from coordinator.cli.progress import Progress
 from coordinator.cli.screen import Screen
-from coordinator.cli.spelling import spelled, state_option
-from coordinator.devices.doctor import CheckState, check_loopback
-from coordinator.devices.loopback import probe_loopback
+from coordinator.cli.spelling import spelled
 from coordinator.plan.loading import load_plan
-from stagewire.endpoint import Endpoint
-from stagewire.errors import ExitCode, LoopbackDownError
+from stagewire.endpoint import Endpoint, state_option
+from stagewire.errors import ExitCode
 
 app = new_app()
 
@@ -82,6 +79,8 @@ def bring_up(settings: Settings, screen: Screen, *, is_agreed: bool) -> int:
     code = asyncio.run(holding.hold(serve))
     if coordinator.cut_short:
         screen.note(f"stopped; {coordinator.cut_short} requests were cut short")
+    elif coordinator.given_up:
+        screen.note(f"stopped; given up by then: {', '.join(coordinator.given_up)}")
     elif code is ExitCode.OK:
         screen.note("stopped")
     return code
@@ -100,24 +99,9 @@ def prepare(
     Raises:
         StageError: the plan is refused, or a person said no to the downloads.
     """
-    _require_loopback()
-    loaded = load_plan(settings.plan_path)
-    check_pipelines(settings.pipelines, loaded.plan.pipelines)
-    with naming_what_fits(settings, loaded):
-        coordinator = Coordinator(settings, loaded, progress.note)
+    coordinator = Coordinator(settings, load_plan(settings.plan_path), progress.note)
     is_allowed = ask_for(
         coordinator.downloads(), screen, is_agreed=is_agreed, is_agreed_unasked=is_agreed_unasked
     )
     coordinator.preparation.is_download_allowed = is_allowed
     return coordinator
-
-
-def _require_loopback() -> None:
-    """Checks the one network that is needed, before anything else is done.
-
-    Raises:
-        LoopbackDownError: it is down.
-    """
-    found = check_loopback(probe_loopback())
-    if found.state is CheckState.FAIL:
-        raise LoopbackDownError(f"{found.found}; {found.remedy}")

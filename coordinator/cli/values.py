@@ -1,19 +1,20 @@
 """Values of `coordinator run --input`: what stands behind `port=VALUE`."""
 
+import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import typer
 
 from stagewire.client import audio, image, text
-from stagewire.errors import FieldInvalidError, MediaInvalidError
+from stagewire.client.contents import opened
+from stagewire.client.given import typed
+from stagewire.client.kinds import AUDIO_SUFFIXES, IMAGE_SUFFIXES
+from stagewire.errors import FieldInvalidError, MediaInvalidError, TensorMismatchError
 from stagewire.limits import MEDIA_BYTES
 from stagewire.ports import Port
 from stagewire.tensor import DataType, Value
-
-_IMAGES: Final = {".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"}
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
@@ -33,8 +34,12 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
     return found
 
 
-def read_inputs(given: Mapping[str, str], ports: Iterable[Port]) -> dict[str, Value]:
-    """Returns the values of a request; a WAV file also fills the port `rate`, if there is one.
+def read_inputs(
+    given: Mapping[str, str], ports: Iterable[Port], remedy: str = "add --input"
+) -> dict[str, Value]:
+    """Returns the values of a request; a recording also fills the port `rate`, if there is one.
+
+    `remedy` is said of inputs that are missing.
 
     Raises:
         FieldInvalidError: there is no such input, one is missing, or a value is none.
@@ -47,16 +52,16 @@ def read_inputs(given: Mapping[str, str], ports: Iterable[Port]) -> dict[str, Va
             raise FieldInvalidError(
                 f"the pipeline has no input {name!r}; it has {', '.join(known) or 'none'}"
             )
-        if value.startswith("@") and value.lower().endswith(".wav"):
-            wave = audio(value[1:])
-            values[name] = wave["audio"]
+        if value.startswith("@") and Path(value).suffix.lower() in AUDIO_SUFFIXES:
+            recording = audio(value[1:])
+            values[name] = recording["audio"]
             if "rate" in known and "rate" not in given:
-                values["rate"] = wave["rate"]
+                values["rate"] = recording["rate"]
         else:
             values[name] = _value(value, known[name])
     missing = [f"{name} ({port})" for name, port in known.items() if name not in values]
     if missing:
-        raise FieldInvalidError(f"the pipeline also takes {', '.join(missing)}; add --input")
+        raise FieldInvalidError(f"the pipeline also takes {', '.join(missing)}; {remedy}")
     return values
 
 
@@ -69,25 +74,23 @@ def _value(value: str, port: Port) -> Value:
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _array(path)
-    if suffix in _IMAGES:
+    if suffix in IMAGE_SUFFIXES:
         return image(path)
     if suffix == ".txt" or port.data_type is DataType.UTF8:
         return text(path)
     raise FieldInvalidError(
         f"{path.name} for input {port.name!r}: its kind is not known;"
-        " name a .wav, .txt, .npy or image file"
+        f" name one of {', '.join(sorted({*AUDIO_SUFFIXES, *IMAGE_SUFFIXES, '.npy', '.txt'}))}"
     )
 
 
 def _array(path: Path) -> Value:
+    with opened(path, MEDIA_BYTES) as content:
+        raw = content.read()
     try:
-        if path.stat().st_size > MEDIA_BYTES:
-            raise MediaInvalidError(f"{path.name} is over the limit of {MEDIA_BYTES} bytes; cut it")
         # Pickled objects run code when they are read.
-        array: Value = np.load(path, allow_pickle=False)
-    except OSError as error:
-        raise MediaInvalidError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError) as error:
+        array: Value = np.load(io.BytesIO(raw), allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
         raise MediaInvalidError(
             f"{path.name} is not an array: {error}; save it with numpy.save, without objects"
         ) from None
@@ -99,10 +102,12 @@ def _number(value: str, port: Port) -> Value:
         f"{value!r} is no value for input {port.name!r}, which takes {port};"
         " write text:WORDS, @FILE or a number"
     )
-    if port.data_type.is_string or port.data_type is DataType.BFLOAT16:
+    if port.data_type.is_string:
         raise refusal
     try:
         number = int(value) if port.data_type.name.startswith(("INT", "UINT")) else float(value)
-        return np.asarray(number, port.data_type.spelling)
-    except (ValueError, OverflowError):
+        return typed(port, number)
+    except ValueError:
         raise refusal from None
+    except TensorMismatchError as error:
+        raise FieldInvalidError(f"input {error.message}") from None

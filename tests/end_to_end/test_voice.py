@@ -3,6 +3,7 @@
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -94,37 +95,44 @@ def test_the_first_sentence_is_heard_while_later_ones_are_written(voice):
     assert first_audio < last_text
 
 
-def queued_behind_another(client, *, leaves: bool) -> float:
-    """Seconds for which a second request waited for the model that the first one had just taken."""
-    with ThreadPoolExecutor(1) as pool:
-        with client.infer("chat", {"prompt": QUESTION}, timeout=REQUEST_SECONDS) as first:
-            assert next(iter(first)).port == "answer"
-            if leaves:
-                first.cancel()
-            second = pool.submit(
-                client.run, "chat", {"prompt": "What is bread?"}, timeout=REQUEST_SECONDS
-            )
-            if not leaves:
-                assert list(first)
-        result = second.result(REQUEST_SECONDS)
+def queued_behind_others(client, *, leave: bool) -> float:
+    """Seconds for which a request waited for the model that others had just taken."""
+    with ThreadPoolExecutor(1) as pool, ExitStack() as stack:
+        # As many as the model takes at once.
+        others = [
+            stack.enter_context(client.infer("chat", {"prompt": QUESTION}, timeout=REQUEST_SECONDS))
+            for _ in range(2)
+        ]
+        for other in others:
+            assert next(iter(other)).port == "answer"
+        if leave:
+            for other in others:
+                other.cancel()
+        last = pool.submit(
+            client.run, "chat", {"prompt": "What is bread?"}, timeout=REQUEST_SECONDS
+        )
+        if not leave:
+            for other in others:
+                assert list(other)
+        result = last.result(REQUEST_SECONDS)
     assert result.text("answer")
     (answer,) = (stage for stage in result.receipt.stages if stage.stage_id == "answer")
     return answer.queued_seconds
 
 
 def test_leaving_a_request_ends_it_in_the_model(voice):
-    """A second request waits for a first one that was left much less than for one that goes on.
+    """A request waits for others that were left much less than for some that go on.
 
-    The model takes one request at a time, so the wait of the second tells how long the first kept
+    The model takes two requests at a time, so the wait of the third tells how long those kept
     it. Both waits are measured here, one after the other, because a number of seconds would be
     about the machine; a few tries, because other programs may take it in between. Without a cancel
-    that reaches the model the second wait is at least as long, in every try.
+    that reaches the model the other wait is at least as long, in every try.
     """
     tries = []
     for _ in range(3):
-        behind_running = queued_behind_another(voice, leaves=False)
-        behind_left = queued_behind_another(voice, leaves=True)
-        tries.append(f"{behind_left:.2f} s behind a left one, {behind_running:.2f} s otherwise")
+        behind_running = queued_behind_others(voice, leave=False)
+        behind_left = queued_behind_others(voice, leave=True)
+        tries.append(f"{behind_left:.2f} s behind left ones, {behind_running:.2f} s otherwise")
         if behind_left < behind_running / 2:
             break
     else:

@@ -138,6 +138,19 @@ def test_words_reach_uv_as_they_were_written_and_paths_stay_relative_to_the_call
     assert arguments == ["run", "--project", str(ROOT), *passed_on]
 
 
+def test_a_link_to_it_finds_the_project(machine):
+    machine.add_uv()
+    (machine.programs / "readlink").symlink_to(shutil.which("readlink"))
+    link = machine.elsewhere / "stagewire"
+    link.symlink_to(ROOT / "run")
+    assert f"--project\n{ROOT}\n" in machine.run("status", script=link).stdout
+
+
+def test_help_lists_the_commands_of_the_program(machine):
+    machine.add_uv()
+    assert machine.run("help").stdout.endswith("coordinator\n--help\n")
+
+
 @pytest.mark.parametrize("word", ["--help", ""])
 def test_its_usage_spells_it_as_it_was_typed_and_says_what_takes_long(machine, word):
     result = machine.run(*filter(None, [word]))

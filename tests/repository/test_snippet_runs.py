@@ -23,6 +23,7 @@ CLIENT_SNIPPETS = [*snippets(ROOT / "README.md", "python"), *snippets(CLIENT_PAG
 
 STANDS_BEFORE = """\
 import threading
+from collections.abc import Iterator
 
 import numpy as np
 

@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from testkit import plans
+from testkit.namespaces import unshare
 
 PROGRAM = [sys.executable, "-m", "coordinator.cli.main"]
 _OF_A_TERMINAL = ("NO_COLOR", "STAGEWIRE_PROGRAM")
@@ -38,13 +39,13 @@ class Started:
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
-    def wait_for(self, text: str) -> str:
-        """Returns the first line that has a text."""
+    def wait_for(self, *texts: str) -> str:
+        """Returns the first line that has a text, or one of several."""
         with self._changed:
-            found = self._changed.wait_for(lambda: self._find(text) or self._has_ended, SECONDS)
-        line = self._find(text)
-        assert found, f"{text!r} took too long: {self.output}"
-        assert line is not None, f"ended without {text!r}: {self.output}"
+            found = self._changed.wait_for(lambda: self._find(*texts) or self._has_ended, SECONDS)
+        line = self._find(*texts)
+        assert found, f"{texts} took too long: {self.output}"
+        assert line is not None, f"ended without {texts}: {self.output}"
         return line
 
     def send(self, number: signal.Signals) -> None:
@@ -63,8 +64,9 @@ class Started:
     def output(self) -> str:
         return "\n".join(self.lines)
 
-    def _find(self, text: str) -> str | None:
-        return next((line for line in list(self.lines) if text in line), None)
+    def _find(self, *texts: str) -> str | None:
+        lines = list(self.lines)
+        return next((line for line in lines if any(text in line for text in texts)), None)
 
     def _read(self) -> None:
         for line in self.process.stdout:
@@ -116,13 +118,17 @@ class Program:
 
     def run_without_network(self, *arguments: object) -> "subprocess.CompletedProcess[str]":
         """Runs it where not even loopback is up, as in a container that nobody finished."""
-        rights = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-        return self.run(*arguments, before=("unshare", "--net", *rights))
+        return self.run(*arguments, before=unshare("net"))
 
-    def start(self, *arguments: object, errors: IO[str] | int = subprocess.STDOUT) -> Started:
+    def start(
+        self,
+        *arguments: object,
+        errors: IO[str] | int = subprocess.STDOUT,
+        before: Sequence[str] = (),
+    ) -> Started:
         started = Started(
             subprocess.Popen(
-                [*PROGRAM, *map(str, arguments)],
+                [*before, *PROGRAM, *map(str, arguments)],
                 env=self.environment,
                 cwd=self.root,
                 stdin=subprocess.DEVNULL,

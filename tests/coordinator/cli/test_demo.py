@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coordinator.cli.demo import _state
+from coordinator.cli.demo_state import demo_state
 from coordinator.cli.screen import Screen
 from coordinator.facts.sizes import parse_size
 from stagewire.client import write_wav
@@ -16,6 +16,7 @@ from stagewire.errors import ExitCode, WorkerStartError
 
 from .conftest import Terminal, wait_until_gone
 
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -41,13 +42,19 @@ def test_the_demo_answers_and_leaves_nothing_running(program):
         "speak     speech  cpu",
         "memory / budget",
         "first audio after ",
-        "tiny on purpose",
-        f"reply: {program.root / 'reply.wav'}",
+        "was pretended",
+        f"reply: {program.root / 'reply-fake.wav'}",
     ):
         assert part in result.stdout
-    with wave.open(str(program.root / "reply.wav")) as reply:
+    with wave.open(str(program.root / "reply-fake.wav")) as reply:
         assert (reply.getframerate(), reply.getnchannels()) == (22_050, 1)
     assert_nothing_is_left(program)
+
+
+def test_the_demo_is_that_of_the_voice_unless_another_is_named(program):
+    named = program.run("demo", "voice", "--fake", "--output", "named.wav")
+    assert named.returncode == 0, named.stderr
+    assert f"reply: {program.root / 'named.wav'}" in named.stdout
 
 
 def test_the_demo_without_speech_prints_the_answer_only(program):
@@ -55,7 +62,7 @@ def test_the_demo_without_speech_prints_the_answer_only(program):
     assert result.returncode == 0, result.stderr
     assert "answer: fake." in result.stdout
     assert "speech" not in result.stdout
-    assert not (program.root / "reply.wav").exists()
+    assert not (program.root / "reply-fake.wav").exists()
 
 
 def test_the_demo_shows_a_table_that_moves_on_a_terminal(program):
@@ -81,9 +88,9 @@ def test_the_demo_names_sizes_and_licences_and_a_person_may_say_no(program):
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("song.mp3", b"ID3" + bytes(100), "MP3 audio, not WAV audio"),
+        ("song.mp3", b"ID3" + bytes(100), "MP3 audio"),
         ("empty.wav", b"", "an empty file"),
-        ("words.wav", b"some words", "text, not WAV audio"),
+        ("words.wav", b"some words", "text, not WAV"),
     ],
 )
 def test_a_question_that_is_no_audio_is_refused_before_anything_starts(
@@ -162,7 +169,7 @@ def test_the_reply_is_played_by_the_player_that_is_there(program):
     result = program.run("demo", "--fake", "--play", PATH=str(tools))
     assert result.returncode == 0, result.stderr
     assert "played with aplay" in result.stdout
-    assert (program.root / "played").read_text() == f"-q {program.root / 'reply.wav'}\n"
+    assert (program.root / "played").read_text() == f"-q {program.root / 'reply-fake.wav'}\n"
     assert "wsl$" in result.stdout
 
 
@@ -216,7 +223,7 @@ def fail(folder):
 
 def test_a_failure_names_the_logs_where_they_are_kept(program, monkeypatch):
     monkeypatch.setenv("STAGEWIRE_STATE", str(program.state))
-    with pytest.raises(WorkerStartError) as failure, _state(None, Screen()) as folder:
+    with pytest.raises(WorkerStartError) as failure, demo_state(None, Screen()) as folder:
         fail(folder)
     kept = program.state / "demo-logs" / "cpu.log"
     assert kept.read_text() == "why"
@@ -233,3 +240,30 @@ def test_every_text_has_the_size_that_is_asked_for(program, offline):
     for name in ("run", "README.md", "docs/testing.md"):
         sizes = re.findall(r"about ([\d.]+ [KMG]i?B) once", (ROOT / name).read_text())
         assert sizes == [f"{size_bytes / 1e9:.1f} GB"], name
+
+
+def test_what_is_pretended_says_so_and_replaces_no_real_reply(program):
+    (program.root / "reply.wav").write_bytes(b"a real one")
+    result = program.run("demo", "--fake")
+    assert result.returncode == 0
+    assert "Every stage was pretended (--fake)" in result.stdout
+    assert (program.root / "reply.wav").read_bytes() == b"a real one"
+
+
+def test_a_reply_never_takes_the_place_of_its_question(program):
+    question = program.root / "question.wav"
+    question.write_bytes((SAMPLES / "question.wav").read_bytes())
+    before = question.read_bytes()
+    (program.root / "same.wav").symlink_to(question)
+    for name in ("question.wav", "same.wav"):
+        result = program.run("demo", "--fake", "--input", question, "--output", name)
+        assert result.returncode == ExitCode.REFUSED
+        assert "take the place of the question" in result.stderr
+    assert question.read_bytes() == before
+
+
+@pytest.mark.parametrize("option", [["--output", "a.wav"], ["--play"]])
+def test_an_option_that_would_do_nothing_is_wrong_usage(program, option):
+    result = program.run("demo", "--fake", "--no-speech", *option)
+    assert result.returncode == ExitCode.USAGE
+    assert option[0] in result.stderr

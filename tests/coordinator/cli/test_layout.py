@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.cli.layout import Flow, laid_out, wrapped
+from coordinator.cli.layout import Prose, laid_out, wrapped
 from stagewire.client import Table
 
 pytestmark = pytest.mark.unit
@@ -40,7 +40,7 @@ def test_nothing_changes_where_there_is_no_width():
 @pytest.mark.parametrize("pieces", [1, 2, 5, 1000])
 @pytest.mark.parametrize("width", [20, 80])
 def test_prose_that_comes_in_pieces_is_broken_like_any_other(pieces, width):
-    flow, size = Flow(width), max(1, len(PROSE) // pieces)
+    flow, size = Prose(width), max(1, len(PROSE) // pieces)
     shown = "".join(flow.take(PROSE[i : i + size]) for i in range(0, len(PROSE), size))
     shown += flow.end()
     assert max(len(line.rstrip()) for line in shown.split("\n")) <= width

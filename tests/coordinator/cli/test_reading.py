@@ -117,7 +117,7 @@ def test_what_does_not_fit_names_exactly_the_pipelines_that_would_alone(program,
     named = set(re.findall(r"`--pipeline (\w+)`", refused.stderr))
     fitting = {
         name
-        for name in ("voice", "text", "dictate", "chat")
+        for name in ("voice", "text", "dictate", "chat", "say")
         if program.run("plan", "--plan", VOICE, "--ram", ram, "--pipeline", name).returncode == 0
     }
     assert named == fitting

@@ -1,6 +1,8 @@
 """`coordinator run`: values in, outputs and the receipt out."""
 
 import json
+import subprocess
+import sys
 import wave
 
 import numpy as np
@@ -102,7 +104,7 @@ def test_text_goes_in_and_out_as_files(running):
             "TENSOR_MISMATCH",
         ),
         (
-            ("--pipeline", "words", "--input", "text=text:a", "--output", "text=a.mp3"),
+            ("--pipeline", "words", "--input", "text=text:a", "--output", "text=a.xyz"),
             ExitCode.USAGE,
             ".wav",
         ),
@@ -166,7 +168,7 @@ def test_what_is_no_number_of_the_port_is_refused(value):
 
 def test_a_file_of_unknown_kind_is_refused(tmp_path):
     with pytest.raises(FieldInvalidError, match="its kind is not known"):
-        read_inputs({"audio": f"@{tmp_path / 'a.mp3'}"}, [AUDIO])
+        read_inputs({"audio": f"@{tmp_path / 'a.xyz'}"}, [AUDIO])
     (tmp_path / "a.md").write_text("words")
     assert read_inputs({"text": f"@{tmp_path / 'a.md'}"}, [TEXT]) == {"text": "words"}
 
@@ -180,3 +182,25 @@ def test_the_json_of_a_refusal_stays_off_standard_output(running):
     assert result.stdout == ""
     with pytest.raises(json.JSONDecodeError):
         json.loads(result.stderr)
+
+
+def test_a_disk_that_fills_up_leaves_no_half_of_an_output(tmp_path):
+    target = tmp_path / "out.npy"
+    target.write_bytes(b"what was there")
+    script = (
+        "import resource, sys; import numpy as np; from pathlib import Path;"
+        "from coordinator.cli.outputs import write;"
+        "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
+        "write(Path(sys.argv[1]), [np.zeros(10_000)], None)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script, str(target)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert "DiskFullError" in result.stderr
+    assert target.read_bytes() == b"what was there"
+    assert list(tmp_path.iterdir()) == [target]

@@ -41,6 +41,22 @@ def test_what_moves_is_imported_only_where_something_moves():
     assert result.stderr == "model: fetching\n\n"
 
 
+def test_a_line_that_a_failure_leaves_open_is_ended():
+    code = """
+import contextlib
+from coordinator.cli.screen import Screen
+screen = Screen()
+with contextlib.suppress(ValueError), screen.whole_lines():
+    screen.write("half a ")
+    raise ValueError
+screen.line("told")
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "half a \ntold\n"
+
+
 def test_a_reader_that_leaves_is_no_failure_of_the_program(program):
     process = subprocess.Popen(
         [*PROGRAM, "plan", "--plan", program.plan()],

@@ -10,7 +10,8 @@ import pytest
 from coordinator.cli import failures
 from coordinator.cli.main import COMMANDS
 from coordinator.cli.spelling import program as program_name
-from coordinator.cli.spelling import spelled, state_option
+from coordinator.cli.spelling import spelled
+from stagewire.endpoint import state_option
 from stagewire.errors import ExitCode, every_failure
 
 pytestmark = pytest.mark.integration

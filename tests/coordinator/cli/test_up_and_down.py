@@ -1,6 +1,8 @@
 """Bringing a plan up and down, with signals at every moment."""
 
+import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 from stagewire.client import connect
 from stagewire.errors import ExitCode, ShuttingDownError
 
-from .conftest import wait_for_children, wait_until_gone
+from .conftest import PROGRAM, SECONDS, wait_for_children, wait_until_gone
 
 pytestmark = pytest.mark.integration
 VOICE = Path(__file__).resolve().parents[3] / "plans" / "voice.yaml"
@@ -65,6 +67,60 @@ def test_a_running_request_is_waited_for(program):
         assert "waiting for 1 requests" in down.stderr
         assert [output.port for output in call] == ["y"]
     assert up.end() == 0
+
+
+def test_a_signal_drains_when_nobody_reads_any_more(program):
+    # As in `up 2>&1 | tee log`, where Ctrl-C ends the reader too.
+    reader, writer = os.pipe()
+    with subprocess.Popen(
+        [*PROGRAM, "up", "--plan", program.plan(script=SLOW_ITEM)],
+        env=program.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=writer,
+        stderr=writer,
+    ) as up:
+        os.close(writer)
+        with os.fdopen(reader) as lines:
+            assert any("READY" in line for line in lines)
+            with (
+                connect(program.state) as client,
+                client.infer("numbers", {"x": np.ones(3, np.float32)}) as call,
+            ):
+                assert call.request_id
+                lines.close()
+                up.send_signal(signal.SIGINT)
+                assert [output.port for output in call] == ["y"]
+        assert up.wait(SECONDS) == 0
+    assert_nothing_is_left(program)
+
+
+def test_one_that_does_not_answer_is_ended_by_the_command_that_is_named(program):
+    up = program.up(program.plan())
+    up.send(signal.SIGSTOP)
+    down = program.run("down")
+    assert down.returncode == ExitCode.FAULT
+    assert f"end it with `kill -9 {up.process.pid}`" in down.stderr
+    up.send(signal.SIGKILL)
+    assert up.end() == -signal.SIGKILL
+
+
+def test_a_hint_names_the_folder_that_it_is_about(program):
+    other = program.root / "another folder"
+    up = program.up(program.plan(), "--state", other)
+    refused = program.run("up", "--plan", program.plan(), "--state", other)
+    assert refused.returncode == ExitCode.HELD
+    assert f"coordinator down --state '{other}'" in refused.stderr
+    assert program.run("down", "--state", other).returncode == 0
+    assert up.end() == 0
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_stream_is_no_fault_of_the_program(program, closed):
+    script = f'exec "$@" {closed}'
+    result = program.run("status", before=("sh", "-c", script, "sh"))
+    assert result.returncode == ExitCode.FAULT
+    assert "INTERNAL" not in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_a_request_that_takes_too_long_is_cut_short_and_said_so(program):
@@ -156,15 +212,25 @@ def test_a_killed_coordinator_takes_its_workers_along_and_leaves_the_state_usabl
 
 
 @pytest.mark.parametrize(
-    "address", ["0.0.0.0:0", "localhost:1", "127.0.0.1", "127.0.0.1:port", "127.0.0.1:65536", ""]
+    "address", ["localhost:1", "127.0.0.1", "127.0.0.1:port", "127.0.0.1:65536", ""]
 )
 def test_an_address_that_cannot_be_is_wrong_usage_before_anything_is_looked_at(program, address):
     # Of a plan that is refused as well, so that the address is seen to come first.
     (program.root / "broken.yaml").write_text("{}")
     result = program.run("up", "--plan", "broken.yaml", "--listen", address)
     assert result.returncode == ExitCode.USAGE
-    assert "Listen on 127.0.0.1:PORT" in result.stderr
+    assert "no address with a port, such as 127.0.0.1:5000" in result.stderr
     assert "PLAN_INVALID" not in result.stderr
+    assert_nothing_is_left(program)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:5000", "192.0.2.1:5000"])
+def test_an_address_that_others_could_reach_is_unsafe(program, address):
+    (program.root / "broken.yaml").write_text("{}")
+    result = program.run("up", "--plan", "broken.yaml", "--listen", address)
+    assert result.returncode == ExitCode.UNSAFE_CONFIGURATION
+    assert result.stderr.startswith("BIND_UNSAFE: ")
+    assert "listen on 127.0.0.1:PORT" in result.stderr
     assert_nothing_is_left(program)
 
 
@@ -226,13 +292,18 @@ def test_a_worker_is_started_again_on_request(program):
             if any(worker.restarts for worker in state.workers):
                 assert state.phase.name in ("RESTARTING", "STARTING", "READY")
                 break
-        assert program.run("restart", "a").returncode == 0
+        # It may be back before this command is.
+        restart = program.run("restart", "a")
+        assert restart.returncode == 0 or "WORKER_READY: " in restart.stderr
         unknown = program.run("restart", "nobody")
         assert unknown.returncode == ExitCode.REFUSED
         assert "WORKER_UNKNOWN: " in unknown.stderr
         for state in client.watch(timeout=100):
             if all(stage.phase.name == "READY" for stage in state.stages):
                 break
+    ready = program.run("restart", "a")
+    assert ready.returncode == ExitCode.REFUSED
+    assert "WORKER_READY: worker 'a' is ready; nothing is started" in ready.stderr
     up.send(signal.SIGINT)
     assert up.end() == 0
 
