@@ -44,7 +44,6 @@ class Pull:
 
     def run(self) -> None:
         """Makes the artifact whole in the cache, or changes nothing that counts as cached."""
-        self.layout.root.mkdir(parents=True, exist_ok=True)
         lock = self.layout.lock(self.artifact.digest)
         with (
             naming_a_full_disk(self.artifact.id, self.layout.root, 0),
@@ -180,9 +179,11 @@ class Pull:
     def _open_local(self, source: FileSource) -> BinaryIO:
         try:
             return open_inside(self.base, source.path)
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+            is_missing = not isinstance(error, PermissionError)
+            problem = "is not in the plan's folder" if is_missing else "may not be read"
             raise ArtifactUnavailableError(
-                f"{source}, which artifact {self.artifact.id!r} needs, is not in the plan's folder",
+                f"{source}, which artifact {self.artifact.id!r} needs, {problem}",
                 artifact=self.artifact.id,
                 source=str(source),
             ) from error

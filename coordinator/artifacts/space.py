@@ -1,18 +1,15 @@
 """How much room a pull needs, and the refusal when it is not there."""
 
-import errno
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 from coordinator.artifacts.specification import ArtifactFile, Wheel, WheelMember
+from coordinator.artifacts.trouble import FULL_ERRNOS
 from coordinator.facts.ids import ArtifactId
 from coordinator.facts.sizes import format_size
 from stagewire.errors import DiskFullError
-
-FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def last_uses(files: Sequence[ArtifactFile]) -> dict[Wheel, int]:

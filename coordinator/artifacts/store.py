@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from coordinator.artifacts.cache_folder import check_cache, make_cache
 from coordinator.artifacts.inspection import Problem, inspect
 from coordinator.artifacts.layout import Layout
 from coordinator.artifacts.locking import holding
@@ -18,6 +19,7 @@ from coordinator.artifacts.pulling import Pull
 from coordinator.artifacts.records import ArtifactEntry, read_entry
 from coordinator.artifacts.space import naming_a_full_disk
 from coordinator.artifacts.specification import Artifact, ArtifactFile
+from coordinator.artifacts.trouble import naming_trouble
 
 
 class ArtifactStatus(enum.StrEnum):
@@ -40,19 +42,30 @@ class ArtifactStore:
         """Folder of the cache."""
         return self._layout.root
 
+    def check(self) -> None:
+        """Looks at the folder of the cache, which may not exist yet, before anything is fetched.
+
+        Raises:
+            PathForbiddenError: it is no folder, another user's, or open to others.
+        """
+        with naming_trouble(self.root):
+            check_cache(self.root)
+
     def status(self, artifact: Artifact) -> ArtifactStatus:
         """Returns the state of an artifact without reading its files; `verify` reads them."""
-        states = {self._state(file) for file in artifact.files}
+        with naming_trouble(self.root):
+            states = {self._state(file) for file in artifact.files}
         worst_first = (ArtifactStatus.CORRUPT, ArtifactStatus.MISSING)
         return next((state for state in worst_first if state in states), ArtifactStatus.PRESENT)
 
     def missing_bytes(self, artifact: Artifact) -> int:
         """Returns the known size of the files that a pull would store."""
-        wanted = {
-            file.sha256: file.size_bytes or 0
-            for file in artifact.files
-            if self._state(file) is not ArtifactStatus.PRESENT
-        }
+        with naming_trouble(self.root):
+            wanted = {
+                file.sha256: file.size_bytes or 0
+                for file in artifact.files
+                if self._state(file) is not ArtifactStatus.PRESENT
+            }
         return sum(wanted.values())
 
     def pull(
@@ -72,21 +85,25 @@ class ArtifactStore:
             ArtifactUnavailableError: a source does not answer or does not have the file.
             ArtifactCorruptError: a source has other bytes than the plan says.
             DiskFullError: the disk has too little room.
-            PathForbiddenError: a `file:` source is a link or no regular file.
+            PathForbiddenError: a `file:` source is a link or no regular file, or the cache cannot
+                be used.
         """
-        Pull(self._layout, artifact, base, report, is_network_allowed).run()
+        with naming_trouble(self.root):
+            make_cache(self.root)
+            Pull(self._layout, artifact, base, report, is_network_allowed).run()
 
     def verify(self, artifact: Artifact, report: Report = silent) -> list[Problem]:
         """Reads every file and returns what is wrong; empty when all is well."""
         problems: list[Problem] = []
-        for file in artifact.files:
-            paths = [self._layout.object_path(file)]
-            view = self._layout.view_path(artifact, file)
-            # The name that executors use is normally a hard link to the same bytes: read once.
-            if os.path.lexists(self.root / view) and not self._is_same_file(view, paths[0]):
-                paths.append(view)
-            found = (self._inspect(artifact, file, path, report) for path in paths)
-            problems += [problem for problem in found if problem is not None][:1]
+        with naming_trouble(self.root):
+            for file in artifact.files:
+                paths = [self._layout.object_path(file)]
+                view = self._layout.view_path(artifact, file)
+                # The name that executors use is normally a hard link to the same bytes: read once.
+                if os.path.lexists(self.root / view) and not self._is_same_file(view, paths[0]):
+                    paths.append(view)
+                found = (self._inspect(artifact, file, path, report) for path in paths)
+                problems += [problem for problem in found if problem is not None][:1]
         return problems
 
     def materialize(self, artifact: Artifact, report: Report = silent) -> Mapping[str, Path]:
@@ -99,14 +116,15 @@ class ArtifactStore:
             ArtifactCorruptError: a file differs from its sha256, be it by one bit.
             PathForbiddenError: a link or something else stands where a file belongs.
         """
-        self._require_names(artifact, report)
         paths: dict[str, Path] = {}
-        for file in artifact.files:
-            view = self._layout.view_path(artifact, file)
-            problem = self._inspect(artifact, file, view, report)
-            if problem is not None:
-                raise problem.failure()
-            paths[file.path] = self.root / view
+        with naming_trouble(self.root):
+            self._require_names(artifact, report)
+            for file in artifact.files:
+                view = self._layout.view_path(artifact, file)
+                problem = self._inspect(artifact, file, view, report)
+                if problem is not None:
+                    raise problem.failure()
+                paths[file.path] = self.root / view
         return paths
 
     def folder(self, artifact: Artifact) -> Path:
@@ -119,8 +137,9 @@ class ArtifactStore:
         Raises:
             ArtifactCorruptError: a record is damaged.
         """
-        records = self._layout.artifacts.glob("*.json")
-        return sorted(map(read_entry, records), key=lambda entry: (entry.ids, entry.digest))
+        with naming_trouble(self.root):
+            records = self._layout.artifacts.glob("*.json")
+            return sorted(map(read_entry, records), key=lambda entry: (entry.ids, entry.digest))
 
     def _state(self, file: ArtifactFile) -> ArtifactStatus:
         try:

@@ -10,9 +10,10 @@ from typing import Final
 
 import uv
 
+from coordinator.artifacts.diagnosis import diagnosis
 from coordinator.artifacts.leash_linux import end_leashed, leashed
-from coordinator.artifacts.space import FULL_ERRNOS
 from coordinator.artifacts.specification import Wheel
+from coordinator.artifacts.trouble import FULL_ERRNOS
 from stagewire.errors import (
     ArtifactCorruptError,
     ArtifactUnavailableError,
@@ -21,6 +22,7 @@ from stagewire.errors import (
 
 _POLL_SECONDS: Final = 0.2
 _SHOWN_LINES: Final = 6
+_READ_LINES: Final = 40
 _SHOWN_CHARACTERS: Final = 800
 
 
@@ -101,7 +103,7 @@ def _size_of(folder: Path) -> int:
 
 def _failure(wheel: Wheel, log: str) -> Exception:
     for number in FULL_ERRNOS:
-        if f"(os error {number})" in log:
+        if os.strerror(number) in log:
             return OSError(number, os.strerror(number))
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     shown = " | ".join(lines[-_SHOWN_LINES:])[-_SHOWN_CHARACTERS:]
@@ -111,4 +113,6 @@ def _failure(wheel: Wheel, log: str) -> Exception:
             f" in the plan, or do not trust the index: {shown}",
             source=str(wheel),
         )
-    return ArtifactUnavailableError(f"{wheel} could not be fetched: {shown}", source=str(wheel))
+    known = diagnosis(lines[-_READ_LINES:])
+    cause = f"{known}: {shown}" if known else shown
+    return ArtifactUnavailableError(f"{wheel} could not be fetched: {cause}", source=str(wheel))

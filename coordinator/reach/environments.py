@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from coordinator.artifacts.cache_folder import check_cache, make_cache, require_programs
+from coordinator.artifacts.trouble import naming_trouble
 from coordinator.reach.downloads import DownloadEstimate, estimate_download
 from coordinator.reach.import_check import SystemLibraryMissingError, check_imports
 from coordinator.reach.installing import Installation
@@ -48,9 +50,12 @@ class EnvironmentBuilder:
 
     def find(self, worker_folder: Path) -> Environment | None:
         """Returns the environment of a worker folder as it is now, if it needs no work at all."""
-        project = read_worker_project(worker_folder)
-        interpreter = self._find_interpreter(project)
-        return None if interpreter is None else self._ready(self._order(project, interpreter))
+        with naming_trouble(self._root):
+            check_cache(self._root)
+            require_programs(self._root)
+            project = read_worker_project(worker_folder)
+            interpreter = self._find_interpreter(project)
+            return None if interpreter is None else self._ready(self._order(project, interpreter))
 
     def missing_python(self, worker_folder: Path) -> str | None:
         """Returns the version of Python, such as "3.13", that has to be downloaded too."""
@@ -79,13 +84,17 @@ class EnvironmentBuilder:
             EnvironmentBrokenError: it was built and its libraries cannot be imported here.
             DiskFullError: the disk is full.
         """
-        project = read_worker_project(worker_folder)
-        order = self._order(project, self._interpreter(project, is_download_allowed))
-        found = self._ready(order)
-        if found is not None:
-            return found
-        with self._holding(order):
-            return self._ensure_locked(order, is_download_allowed)
+        with naming_trouble(self._root):
+            check_cache(self._root)
+            require_programs(self._root)
+            project = read_worker_project(worker_folder)
+            order = self._order(project, self._interpreter(project, is_download_allowed))
+            found = self._ready(order)
+            if found is not None:
+                return found
+            make_cache(self._root)
+            with self._holding(order):
+                return self._ensure_locked(order, is_download_allowed)
 
     def mend(self, worker_folder: Path, *, is_download_allowed: bool) -> Environment | None:
         """Looks at every file of an environment and builds it anew if one is damaged.
@@ -97,6 +106,12 @@ class EnvironmentBuilder:
                 too; the message says what to do.
             StageError: as `ensure`.
         """
+        with naming_trouble(self._root):
+            require_programs(self._root)
+            make_cache(self._root)
+            return self._mend(worker_folder, is_download_allowed)
+
+    def _mend(self, worker_folder: Path, is_download_allowed: bool) -> Environment | None:
         project = read_worker_project(worker_folder)
         order = self._order(project, self._interpreter(project, is_download_allowed))
         with self._holding(order):
@@ -201,16 +216,15 @@ class EnvironmentBuilder:
     ) -> None:
         project = order.project
         self._report(Phase.INSTALL, f"making the environment of {project.name}")
-        building = order.shelf.begin(key)
-        installation = Installation(
-            project, order.interpreter, building, self._tool, is_download_allowed
-        )
-        if self._is_dev:
-            installation.install_editable()
-        else:
-            installation.install_wheels([each.path for each in wheels])
-        building.mark_built(key, (each.name for each in project.projects))
-        order.shelf.place(building, key)
+        with order.shelf.building(key) as building:
+            installation = Installation(
+                project, order.interpreter, building, self._tool, is_download_allowed
+            )
+            if self._is_dev:
+                installation.install_editable()
+            else:
+                installation.install_wheels([each.path for each in wheels])
+            building.mark_built(key, (each.name for each in project.projects))
 
     def _is_sound(self, order: _Order, folder: EnvironmentFolder) -> bool:
         self._report(Phase.CHECK, f"reading the files of {order.project.name}")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from coordinator.artifacts.trouble import said
 from coordinator.reach.interpreters import run_script
 from stagewire.errors import EnvironmentBrokenError
 
@@ -51,7 +52,7 @@ def check_imports(python: Path, modules: Sequence[str], name: str) -> None:
         ) from error
     except OSError as error:
         raise EnvironmentBrokenError(
-            f"the interpreter of {name} cannot be run ({error.strerror})"
+            f"the interpreter of {name} cannot be run: {said(error)}"
         ) from error
     if result.returncode == 0:
         return

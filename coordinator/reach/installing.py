@@ -29,13 +29,15 @@ class Installation:
     def install_wheels(self, wheels: Sequence[Path]) -> None:
         """Installs the lock and then the given wheels."""
         self._install_lock()
-        own = ["--no-deps", "--no-index", *map(str, wheels)]
+        # As addresses: in a path a semicolon would begin a condition.
+        own = ["--no-deps", "--no-index", *(wheel.as_uri() for wheel in wheels)]
         self._install(own, is_download_allowed=False)
 
     def install_editable(self) -> None:
         """Installs the lock, and the checkout's own projects to run from their sources."""
         self._install_lock()
-        own = ["--no-deps", *(f"--editable={each.folder}" for each in self.project.projects)]
+        projects = self.project.projects
+        own = ["--no-deps", *(f"--editable={each.folder.as_uri()}" for each in projects)]
         self._install(own, is_download_allowed=self.is_download_allowed)
 
     def _install_lock(self) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.artifacts.leash_linux import leashed
+from coordinator.artifacts.trouble import limit_reached
 from coordinator.reach.key import InterpreterIdentity
 from coordinator.reach.tool import Phase, UvTool, build_failure
 from coordinator.reach.variables import worker_environment
@@ -101,6 +102,8 @@ def ask_interpreter(path: Path, script: str, *arguments: str) -> Any:
         result.check_returncode()
         return json.loads(result.stdout)
     except OSError as error:
+        if (limit := limit_reached(error)) is not None:
+            raise limit from error
         raise EnvironmentBrokenError(
             f"interpreter {path.name} cannot be run ({error.strerror}); correct its path"
         ) from error

@@ -4,12 +4,13 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from coordinator.artifacts.trouble import naming_trouble
 from coordinator.reach.attestation import damaged_distributions, record_digests
 from coordinator.reach.locking_linux import is_shared, sharing
 
@@ -36,9 +37,18 @@ class Environment:
     distributions: Mapping[str, str]
     """What a worker must attest: SHA-256 of the RECORD by the name of the distribution."""
 
-    def in_use(self) -> AbstractContextManager[None]:
-        """Keeps it from being replaced until the block ends. One that somebody else made is his."""
-        return sharing(self.folder / USE_LOCK) if self.key else nullcontext()
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keeps it from being replaced until the block ends. One that somebody else made is his.
+
+        Raises:
+            PathForbiddenError: it is gone, or may not be used.
+        """
+        with ExitStack() as held:
+            if self.key:
+                with naming_trouble(self.folder):
+                    held.enter_context(sharing(self.folder / USE_LOCK))
+            yield
 
 
 class EnvironmentFolder:
@@ -126,8 +136,20 @@ class EnvironmentShelf:
         """Returns the folder of a key, whether it exists or not."""
         return EnvironmentFolder(self.path / key[:_NAME_LENGTH], self._python_version)
 
-    def begin(self, key: str) -> EnvironmentFolder:
-        """Clears what interrupted builds left and returns a new folder to build in."""
+    @contextmanager
+    def building(self, key: str) -> Iterator[EnvironmentFolder]:
+        """Gives a new folder to build in; afterwards it is in its place, or gone if that failed."""
+        building = self._begin(key)
+        try:
+            yield building
+            self._place(building, key)
+        except BaseException:
+            # At once: it may be what filled the disk.
+            shutil.rmtree(building.path, ignore_errors=True)
+            raise
+
+    def _begin(self, key: str) -> EnvironmentFolder:
+        """Clears what killed builds left and returns a new folder to build in."""
         for pattern in (f"{_BUILDING}*", f"{_REMOVING}*"):
             for rest in self.path.glob(pattern):
                 # A tool that outlived its coordinator may still write there.
@@ -135,7 +157,7 @@ class EnvironmentShelf:
         building = tempfile.mkdtemp(prefix=f"{_BUILDING}{key[:_NAME_LENGTH]}-", dir=self.path)
         return EnvironmentFolder(Path(building), self._python_version)
 
-    def place(self, built: EnvironmentFolder, key: str) -> None:
+    def _place(self, built: EnvironmentFolder, key: str) -> None:
         """Puts a finished build where `folder` finds it; removes all but one older environment."""
         folder = self.folder(key).path
         self._remove(folder)

@@ -1,6 +1,7 @@
 """Locks between coordinators on Linux."""
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -29,8 +30,17 @@ def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def sharing(path: Path) -> Iterator[None]:
-    """Holds a shared lock on a file until the block ends; nobody gets it alone meanwhile."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Holds a shared lock on a file until the block ends; nobody gets it alone meanwhile.
+
+    Where nothing can be written nobody can replace anything either, so no lock is needed.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+        yield
+        return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield

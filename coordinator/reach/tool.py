@@ -5,14 +5,16 @@ import enum
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import uv
 
+from coordinator.artifacts.diagnosis import diagnosis
 from coordinator.artifacts.leash_linux import end_leashed, leashed
+from coordinator.artifacts.trouble import ANOTHER_CACHE, FULL_ERRNOS, limit_reached
 from stagewire.errors import DiskFullError, EnvironmentBuildError
 
 KEPT_LINES: Final = 20
@@ -35,6 +37,7 @@ _PASSED_ON: Final = frozenset(
         "UV_CACHE_DIR",
         "UV_DEFAULT_INDEX",
         "UV_EXTRA_INDEX_URL",
+        "UV_HTTP_RETRIES",
         "UV_HTTP_TIMEOUT",
         "UV_INDEX",
         "UV_INDEX_URL",
@@ -132,8 +135,8 @@ class UvTool:
         exit_code = process.returncode
         if self._is_stopped:
             raise EnvironmentBuildError("the build was stopped")
-        if exit_code != 0 and any("No space left on device" in line for line in lines):
-            raise DiskFullError(f"the disk is full: {lines[-1].strip()}")
+        if exit_code != 0:
+            _require_space(lines)
         return ToolResult(exit_code, output, tuple(lines))
 
     def run_with_cache_first(
@@ -201,9 +204,22 @@ class UvTool:
                     start_new_session=True,
                 )
             except OSError as error:
-                raise EnvironmentBuildError(f"uv cannot be run: {error.strerror}") from error
+                if (limit := limit_reached(error)) is not None:
+                    raise limit from error
+                raise EnvironmentBuildError(
+                    f"uv cannot be run: {error.strerror}; run `uv sync --reinstall-package uv`"
+                ) from error
             self._running.add(process)
         return process
+
+
+def _require_space(lines: Iterable[str]) -> None:
+    for line in lines:
+        if any(os.strerror(number) in line for number in FULL_ERRNOS):
+            raise DiskFullError(
+                f"the disk is full: {line.strip().removeprefix('cause: ')}; free space there, or"
+                f" {ANOTHER_CACHE}"
+            )
 
 
 def tool_environment() -> dict[str, str]:
@@ -213,8 +229,13 @@ def tool_environment() -> dict[str, str]:
 
 
 def build_failure(doing: str, result: ToolResult) -> EnvironmentBuildError:
-    """Returns the failure that shows the last lines of a tool."""
+    """Returns the failure that says what to do, where that is known, and shows the last lines."""
+    known = diagnosis(result.last_lines)
+    if not known and (result.exit_code < 0 or not result.last_lines):
+        known = "uv ended without a word; run `uv sync --reinstall-package uv`"
     lines = "\n".join(result.last_lines)
+    known = f" {known}" if known else ""
     return EnvironmentBuildError(
-        f"{doing} failed (uv ended with {result.exit_code}):\n{lines}", exit_code=result.exit_code
+        f"{doing} failed (uv ended with {result.exit_code}):{known}\n{lines}",
+        exit_code=result.exit_code,
     )

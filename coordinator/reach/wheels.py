@@ -13,6 +13,7 @@ from coordinator.reach.projects import LocalProject, source_digest
 from coordinator.reach.tool import Phase, Report, UvTool, build_failure
 from stagewire.errors import EnvironmentBuildError, EnvironmentMissingError
 
+_BUILDING: Final = ".building-"
 _KEPT_WHEELS: Final = 4
 """Newest wheels of one project that stay: several checkouts may share the cache."""
 
@@ -49,6 +50,8 @@ class WheelStore:
         """
         folder = self._root / project.name
         with locked(folder / ".lock", lambda: self._report(Phase.WAIT, project.name)):
+            for rest in folder.glob(f"{_BUILDING}*"):
+                shutil.rmtree(rest, ignore_errors=True)
             digest = source_digest(project.folder)
             wheel = self._read(project, digest)
             while wheel is None:
@@ -78,7 +81,7 @@ class WheelStore:
     ) -> None:
         folder = self._root / project.name
         self._report(Phase.WHEELS, f"building {project.name}")
-        with tempfile.TemporaryDirectory(prefix=".building-", dir=folder) as temporary:
+        with tempfile.TemporaryDirectory(prefix=_BUILDING, dir=folder) as temporary:
             output = Path(temporary, digest)
             arguments = ["build", "--wheel", "--no-create-gitignore", "--out-dir", str(output)]
             arguments += ["--python", str(interpreter.path), str(project.folder)]

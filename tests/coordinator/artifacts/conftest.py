@@ -1,14 +1,9 @@
 """A package index on this machine, and artifacts to pull."""
 
 import hashlib
-import http.server
-import io
 import json
-import os
 import subprocess
 import sys
-import threading
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +12,8 @@ import pytest
 from coordinator.artifacts.specification import Artifact, from_spec
 from coordinator.artifacts.store import ArtifactStore
 from coordinator.plan.artifact_spec import ArtifactSpec
+from testkit.index import Index
+from testkit.namespaces import unshare
 
 PULLER = Path(__file__).with_name("puller.py")
 
@@ -127,95 +124,13 @@ def bench(tmp_path):
         bench.end(process)
 
 
-class Index:
-    """A simple package index of wheels made on the spot; counts downloads and can hold them up."""
-
-    def __init__(self):
-        self.wheels: dict[str, bytes] = {}
-        self.downloads: list[str] = []
-        self.has_begun = threading.Event()
-        self.may_go_on = threading.Event()
-        self.may_go_on.set()
-
-    def add(self, name, members, served=None) -> str:
-        """Offers version 1.0 of a wheel; returns `pypi:...#` to which a member is appended."""
-        info = f"{name}-1.0.dist-info"
-        texts = {
-            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n".encode(),
-            f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        }
-        contents = {**members, **texts}
-        record = "".join(f"{path},,\n" for path in [*contents, f"{info}/RECORD"])
-        stream = io.BytesIO()
-        with zipfile.ZipFile(stream, "w") as archive:
-            for path, content in {**contents, f"{info}/RECORD": record.encode()}.items():
-                archive.writestr(path, content)
-        wheel = stream.getvalue()
-        self.wheels[name] = wheel if served is None else served(wheel)
-        return f"pypi:{name}==1.0@sha256:{sha256(wheel)}#"
-
-    def make_server(self):
-        index = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                kind, _, name = self.path.strip("/").partition("/")
-                if kind == "simple" and name in index.wheels:
-                    file = f"{name}-1.0-py3-none-any.whl"
-                    self.answer(f'<a href="/wheels/{file}">{file}</a>'.encode())
-                elif kind == "wheels":
-                    index.send(self, name.partition("-")[0])
-                else:
-                    self.send_error(404)
-
-            def do_HEAD(self):
-                self.send_error(405)
-
-            def answer(self, body):
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        return http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-
-    def send(self, handler, name):
-        self.downloads.append(name)
-        body = self.wheels[name]
-        handler.send_response(200)
-        handler.send_header("Content-Type", "application/octet-stream")
-        handler.send_header("Content-Length", str(len(body)))
-        handler.end_headers()
-        half = len(body) // 2
-        try:
-            handler.wfile.write(body[:half])
-            handler.wfile.flush()
-            self.has_begun.set()
-            self.may_go_on.wait()
-            handler.wfile.write(body[half:])
-        except (BrokenPipeError, ConnectionResetError):
-            handler.close_connection = True
-
-
 @pytest.fixture
 def index(monkeypatch):
     index = Index()
-    server = index.make_server()
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://127.0.0.1:{server.server_port}/simple")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    try:
+    with index.serving() as address:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", address)
         yield index
-    finally:
-        index.may_go_on.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture
@@ -231,10 +146,9 @@ def in_small_disk():
 
     def run(command, folder: Path, size: str):
         folder.mkdir(exist_ok=True)
-        rights = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
-        script = 'mount -t tmpfs -o "size=$1" tmpfs "$2" && shift 2 && exec "$@"'
+        script = 'mount -t tmpfs -o "size=$1,mode=700" tmpfs "$2" && shift 2 && exec "$@"'
         return subprocess.run(
-            ["unshare", "--mount", *rights, "sh", "-c", script, "sh", size, str(folder), *command],
+            [*unshare("mount"), "sh", "-c", script, "sh", size, str(folder), *command],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -77,7 +77,9 @@ async def test_a_process_gets_its_start_line_and_its_end_is_reported(start, log)
 
     assert (status, str(status)) == (ExitStatus(7, None), "exit code 7")
     assert process.exit_status == status
-    assert json.loads(log()[0]) == {"token": "secret", "parent_pid": os.getpid()}
+    line = json.loads(log()[0])
+    assert line.pop("record_descriptor") > 2
+    assert line == {"token": "secret", "parent_pid": os.getpid()}
     assert not process.kill_group()
 
 
@@ -162,6 +164,36 @@ async def test_the_last_words_of_a_process_are_in_its_log_when_its_end_is_report
     await ended(process)
 
     assert log()[-1] == "line 4999"
+
+
+RECORDED = """
+import json, os, sys
+record = json.loads(sys.stdin.readline())["record_descriptor"]
+{code}
+os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "executions"),
+    [
+        ("os.pwrite(record, (7).to_bytes(8, sys.byteorder), 16)", {7}),
+        ("os.pwrite(record, bytes([255]) * 9000, 0)", {2**64 - 1}),
+        ("os.ftruncate(record, 0)", set()),
+        ("os.ftruncate(record, 13)", set()),
+    ],
+    ids=["an execution", "garbage", "nothing", "half of one"],
+)
+async def test_what_a_process_noted_is_read_after_its_death_whatever_it_did_to_it(
+    start, code, executions
+):
+    process = start(RECORDED.format(code=code))
+    assert process.executing() <= executions
+    await ended(process)
+
+    assert process.executing() == executions
+    await process.aclose()
+    assert process.executing() == frozenset()
 
 
 CHILD = """
