@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from coordinator.cli import failures
-from stagewire.errors import DiskFullError, ExitCode, every_failure
+from stagewire.errors import AS_SAID, DiskFullError, ExitCode, LaneFullError, every_failure
 
 pytestmark = pytest.mark.unit
 
@@ -22,7 +22,13 @@ def test_every_failure_is_shown_with_its_reason_and_ends_with_its_exit_code(fail
     shown = capsys.readouterr()
     assert code == failure.exit_code
     assert shown.out == ""
-    assert shown.err == f"{failure.reason}: it is so\nwhat to do: {failure.recovery}\n"
+    advice = "" if failure.recovery == AS_SAID else f"what to do: {failure.recovery}\n"
+    assert shown.err == f"{failure.reason}: it is so\n{advice}"
+
+
+def test_a_time_to_wait_is_shown(capsys):
+    failures.show(LaneFullError("it is full", retry_delay_ms=200))
+    assert capsys.readouterr().err.endswith("(200 ms)\n")
 
 
 def test_notes_of_a_failure_are_shown(capsys):
@@ -40,7 +46,7 @@ def test_something_unexpected_ends_with_70_and_its_cause_is_only_in_the_log(tmp_
     assert code == ExitCode.INTERNAL
     assert "a secret" not in shown
     assert "ValueError: a secret" in log
-    error_id = shown.split("error id ")[1].split(",")[0]
+    error_id = shown.split("error id ")[1].split(";")[0]
     assert f"error_id={error_id}" in log
 
 
