@@ -22,6 +22,8 @@ from stagewire.errors import StageError
 from stagewire.tensor import Value
 
 QUIET_SECONDS: Final = 60.0
+BACK_SECONDS: Final = 15.0
+"""Time for freed memory to come back: heartbeats and collectors of garbage are that slow."""
 """Time that lanes and memory get to come back; a loaded machine is no fault."""
 _PARTS: Final = (0.5, 0.2, 0.0)
 """Parts of a request's usual time after which it is cancelled: earlier where it had ended."""
@@ -131,7 +133,7 @@ class Trial:
         began = time.monotonic()
         busy = await until_quiet(self._coordinator, QUIET_SECONDS)
         quiet_seconds = time.monotonic() - began
-        kept = await until_back(self._coordinator, before, QUIET_SECONDS)
+        kept = await until_back(self._coordinator, before, BACK_SECONDS)
         return Cancellation(
             example.pipeline,
             example.number,
