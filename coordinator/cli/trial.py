@@ -22,9 +22,9 @@ from stagewire.errors import StageError
 from stagewire.tensor import Value
 
 QUIET_SECONDS: Final = 60.0
+"""Time that lanes get to come back; a loaded machine is no fault."""
 BACK_SECONDS: Final = 15.0
 """Time for freed memory to come back: heartbeats and collectors of garbage are that slow."""
-"""Time that lanes and memory get to come back; a loaded machine is no fault."""
 _PARTS: Final = (0.5, 0.2, 0.0)
 """Parts of a request's usual time after which it is cancelled: earlier where it had ended."""
 

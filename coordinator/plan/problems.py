@@ -48,14 +48,19 @@ def suggest(word: str, known: Iterable[str]) -> str:
     names: Sequence[str] = sorted(known)
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if close:
-        return f'did you mean "{close[0]}"?'
-    return f"known are {', '.join(names)}" if names else "none is declared"
+        return f'did you mean "{_spelled(close[0])}"?'
+    return f"known are {', '.join(map(_spelled, names))}" if names else "none is declared"
 
 
 def shown(value: object) -> str:
     """Returns a value for a message: one line, escaped, shortened."""
     text = repr(value[: _SHOWN_CHARACTERS + 1]) if isinstance(value, str) else repr(value)
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
+
+
+def _spelled(name: str) -> str:
+    """Returns a name as it is, but for one that has no place in a line."""
+    return name if name.isprintable() else shown(name)
 
 
 def _position(problem: Problem, positions: Positions) -> Position:

@@ -184,8 +184,9 @@ def explain_silence(folder: Path, asked: Endpoint) -> CoordinatorUnreachableErro
     if is_held(folder) is None:
         return CoordinatorUnreachableError(f"no coordinator answers at {asked.address}")
     return CoordinatorUnreachableError(
-        f"the coordinator of the plan {asked.plan!r}, process {asked.pid}, runs but does not answer"
-        f" at {asked.address}; wait until it does, or end it with `coordinator"
+        # One that is killed lets go of its connections a moment before its lock.
+        f"the coordinator of the plan {asked.plan!r}, process {asked.pid}, does not answer at"
+        f" {asked.address}: it ends this moment, or hangs; ask again, or end it with `coordinator"
         f" down{state_option(folder)}`"
     )
 

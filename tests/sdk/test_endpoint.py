@@ -198,7 +198,7 @@ def test_the_silence_of_a_coordinator_is_explained_by_what_became_of_it(tmp_path
     write_endpoint(tmp_path, ENDPOINT)
     assert "no coordinator answers at" in explain_silence(tmp_path, ENDPOINT).message
     release = lock()
-    assert "process 17, runs but does not answer" in explain_silence(tmp_path, ENDPOINT).message
+    assert "process 17, does not answer at" in explain_silence(tmp_path, ENDPOINT).message
     write_endpoint(tmp_path, dataclasses.replace(ENDPOINT, pid=18))
     assert "started again since, as process 18" in explain_silence(tmp_path, ENDPOINT).message
     release()

@@ -68,7 +68,8 @@ def test_what_is_under_way_fails_with_the_coordinator_and_the_client_goes_on(tmp
             first.process.wait(SECONDS)
 
             said = unreachable(lambda: next(call))
-            assert "ended without a word" in said
+            # The dying process lets go of its connections before its lock.
+            assert "ended without a word" in said or "it ends this moment" in said
             with pytest.raises(CoordinatorUnreachableError):
                 call.send("x", INPUTS["x"])
             unreachable(lambda: [None for _ in states])

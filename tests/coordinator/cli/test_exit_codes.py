@@ -25,10 +25,11 @@ def test_a_term_signal_waits_no_longer_than_its_limits_for_whatever_hangs(progra
         up.send(signal.SIGTERM)
         with pytest.raises(StageError) as caught:
             list(call)
-        # The watchdog may see it first.
+        # The watchdog may see it first; then the stop has cut nothing short.
         assert caught.value.reason in ("SHUTTING_DOWN", "WORKER_HUNG")
 
-    assert up.end() == ExitCode.FAULT
+    was_cut_short = caught.value.reason == "SHUTTING_DOWN"
+    assert up.end() == (ExitCode.FAULT if was_cut_short else ExitCode.OK)
     wait_until_gone(workers)
     assert not (program.state / "endpoint.json").exists()
 

@@ -127,3 +127,8 @@ def test_a_plan_with_changed_lines_is_read_or_told_where_it_is_wrong(name, data)
             )
         )
     read("\n".join(lines))
+
+
+def test_a_name_that_would_break_a_line_is_escaped_where_it_is_suggested():
+    text = TEXTS["label.yaml"].replace("  smollm2:\n    format", '  "smol\\flm2":\n    format')
+    assert "smol\\\\x0clm2" in repr(read(text)[-1])
