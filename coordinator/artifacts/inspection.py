@@ -51,7 +51,9 @@ class Problem:
             ProblemKind.FORBIDDEN: PathForbiddenError,
         }
         return failures[self.kind](
-            f"{self}; run `coordinator artifacts pull`", artifact=self.artifact, file=self.file
+            f"{self}; run `coordinator artifacts pull --plan FILE`",
+            artifact=self.artifact,
+            file=self.file,
         )
 
 

@@ -96,7 +96,7 @@ class Pull:
         raise ArtifactMissingError(
             f"artifact {self.artifact.id!r} is not in the cache and nothing may be fetched now:"
             f" {', '.join(repr(file.path) for file in remote)} ({size}) from {', '.join(wheels)};"
-            " run `coordinator artifacts pull`",
+            " run `coordinator artifacts pull --plan FILE --yes`",
             artifact=self.artifact.id,
         )
 

@@ -296,7 +296,10 @@ class ArtifactCorruptError(Refusal):
 
     code = Code.DATA_LOSS
     reason = "ARTIFACT_CORRUPT"
-    recovery = "run `coordinator artifacts pull`, which fetches the damaged file again"
+    recovery = (
+        "run `coordinator artifacts pull --plan FILE`, which fetches a damaged file again; where"
+        " the plan states another digest than its source has, correct the plan"
+    )
 
 
 class ArtifactUnavailableError(Fault):
