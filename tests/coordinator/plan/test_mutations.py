@@ -1,5 +1,6 @@
 """The sample plans with something wrong in them: still a plan, or told what is wrong and where."""
 
+import copy
 import re
 from pathlib import Path
 
@@ -64,7 +65,9 @@ def mutate(data, plan):
             node[data.draw(st.text(max_size=8))] = data.draw(VALUES)
         case "move":
             other = data.draw(st.sampled_from(places))
-            node[key] = other[data.draw(st.sampled_from(keys_of(other)))] if other else None
+            # A copy: moved into itself, a part would have no end.
+            moved = other[data.draw(st.sampled_from(keys_of(other)))] if other else None
+            node[key] = copy.deepcopy(moved)
         case _:
             node[key] = [node[key]]
 
