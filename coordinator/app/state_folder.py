@@ -19,11 +19,6 @@ _PATIENCE_SECONDS: Final = 0.5
 _RETRY_SECONDS: Final = 0.02
 
 
-def is_held(path: Path) -> bool:
-    """Whether a coordinator holds a state folder now."""
-    return endpoint.is_held(path) is True
-
-
 def _take(descriptor: int) -> None:
     """Takes the lock; the kernel lets go of it when this process ends, however it ends.
 

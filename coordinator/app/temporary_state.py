@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from coordinator.app.state_folder import LOGS_NAME, is_held
-from stagewire.endpoint import FILE_NAME, LOCK_NAME
+from coordinator.app.state_folder import LOGS_NAME
+from stagewire.endpoint import FILE_NAME, LOCK_NAME, is_held
 
 _RANDOM: Final = re.compile(r"[a-z0-9_]{8}")
 """What `tempfile` puts behind a prefix."""

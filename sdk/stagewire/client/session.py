@@ -6,21 +6,23 @@ from types import TracebackType
 
 from stagewire.client.call import Call
 from stagewire.client.core.requests import Order, Source
-from stagewire.client.given import Given, check_seconds
+from stagewire.client.given import Given
 from stagewire.client.line import Line
-from stagewire.client.orders import make_order
 from stagewire.client.result import Result
+from stagewire.client.session_terms import SessionTerms
 from stagewire.errors import CoordinatorUnreachableError, SessionUnknownError
 from stagewire.v1 import coordinator_pb2 as pb
-from stagewire.wiretime import to_duration, to_seconds
+from stagewire.wiretime import to_seconds
 
 
-class Session:
+class Session(SessionTerms):
     """An open session of one pipeline: a context manager that closes it at the end of the block.
 
     Its requests run one at a time, and each begins its lease anew. It is lost with any worker that
     remembers something of it.
     """
+
+    _entering = "with client.session(...) as session:"
 
     def __init__(
         self,
@@ -31,20 +33,13 @@ class Session:
         run: Callable[[Order, Mapping[str, Given], float | None], Result],
         infer: Callable[[Order, Mapping[str, Source], float | None], Call],
     ) -> None:
-        self.pipeline = pipeline
+        super().__init__(pipeline, idle_timeout)
         self._line = line
-        self._idle_timeout = check_seconds("idle_timeout", idle_timeout)
         self._run = run
         self._infer = infer
-        self._opened: pb.OpenSessionResponse | None = None
 
     def __enter__(self) -> "Session":
-        if self._opened is not None:
-            raise RuntimeError("a session is entered once; ask the client for another")
-        seconds = self._idle_timeout
-        idle = None if seconds is None else to_duration(seconds)
-        request = pb.OpenSessionRequest(pipeline=self.pipeline, idle_timeout=idle)
-        self._opened = self._line.unary("open_session", request, None)
+        self._opened = self._line.unary("open_session", self._opening(), None)
         return self
 
     def __exit__(
@@ -54,16 +49,6 @@ class Session:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-    @property
-    def session_id(self) -> str:
-        """Id that the coordinator gave it."""
-        return self._entered().session_id
-
-    @property
-    def lease_seconds(self) -> float:
-        """Time without a request or `renew` after which it ends by itself."""
-        return to_seconds(self._entered().lease)
 
     def run(
         self,
@@ -113,21 +98,3 @@ class Session:
         # Either it has ended already, or its lease ends it.
         with contextlib.suppress(SessionUnknownError, CoordinatorUnreachableError):
             self._line.unary("close_session", request, None)
-
-    def _order(
-        self, request_id: str | None, outputs: Iterable[str] | None, is_idempotent: bool
-    ) -> Order:
-        return make_order(
-            self.pipeline,
-            request_id,
-            outputs,
-            is_idempotent=is_idempotent,
-            session_id=self.session_id,
-        )
-
-    def _entered(self) -> pb.OpenSessionResponse:
-        if self._opened is None:
-            raise RuntimeError(
-                "a session opens when it is entered: `with client.session(...) as session:`"
-            )
-        return self._opened

@@ -14,7 +14,7 @@ from stagewire.tensor import Value
 from stagewire.worker.child_order import ChildOrder
 from stagewire.worker.child_process import ChildProcess
 from stagewire.worker.child_run import ChildRun
-from stagewire.worker.child_wire import ChildWire, Frame, Kind, WireError
+from stagewire.worker.child_wire import ChildWire, Frame, Kind, WireError, no_longer_than
 from stagewire.worker.executor import Execution, Progress, StageOrder
 
 Listener = TypeVar("Listener")
@@ -158,13 +158,9 @@ class ChildPeer:
         """Has the child release its stage and leave; ends it when it does not."""
         until = time.monotonic() + _LEAVE_SECONDS
 
-        def look() -> None:
-            if time.monotonic() > until:
-                raise WireError("the child takes nothing")
-
         self._is_leaving = True
         with contextlib.suppress(WireError):
-            self.wire.send(Kind.RELEASE, waiting=look)
+            self.wire.send(Kind.RELEASE, waiting=no_longer_than(until))
         if self._process.wait(max(until - time.monotonic(), 0.0)) is None:
             self.kill()
 

@@ -22,6 +22,7 @@ from stagewire.worker.child_wire import (
     Frame,
     Kind,
     WireError,
+    no_longer_than,
 )
 from stagewire.worker.executor import Execution, ExecutionEnded
 
@@ -194,12 +195,8 @@ class ChildRun:
         """Has the child end the execution, or ends the child."""
         until = time.monotonic() + min(CANCEL_SECONDS, self._hang_seconds)
 
-        def look() -> None:
-            if time.monotonic() > until:
-                raise WireError("the child takes nothing")
-
         try:
-            self._peer.wire.send(Kind.CANCEL, self._number, waiting=look)
+            self._peer.wire.send(Kind.CANCEL, self._number, waiting=no_longer_than(until))
             while True:
                 frame = self._frames.get(timeout=max(until - time.monotonic(), 0.0))
                 if frame is None or frame.kind.is_last:

@@ -10,6 +10,7 @@ import selectors
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -116,6 +117,16 @@ class Frame:
 
 class WireError(Exception):
     """The other side is gone, or said something that is no frame; nothing more can be said."""
+
+
+def no_longer_than(until: float) -> Callable[[], None]:
+    """Returns what a send that waits looks at, so that it fails after a moment of the clock."""
+
+    def look() -> None:
+        if time.monotonic() > until:
+            raise WireError("the child takes nothing")
+
+    return look
 
 
 class ChildWire:

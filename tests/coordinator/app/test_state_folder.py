@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from coordinator.app.log_file import logging_to
-from coordinator.app.state_folder import StateFolder, is_held
-from stagewire.endpoint import FILE_NAME
+from coordinator.app.state_folder import StateFolder
+from stagewire.endpoint import FILE_NAME, is_held
 from stagewire.errors import PathForbiddenError, StateHeldError
 
 pytestmark = pytest.mark.integration
